@@ -29,7 +29,11 @@ describeWithRedis("behind a load balancer,", () => {
 
   async function crowd(
     replicas: number,
-    { oneWayMs, ...visitors }: Omit<WaitsSettings, "budget" | "seed"> & { readonly oneWayMs: number },
+    {
+      oneWayMs,
+      replicasMax = replicas,
+      ...visitors
+    }: Omit<WaitsSettings, "budget" | "seed"> & { readonly oneWayMs: number; readonly replicasMax?: number },
     balance: (request: number) => number,
   ): Promise<WaitsResult> {
     const random = mulberry(3);
@@ -37,6 +41,7 @@ describeWithRedis("behind a load balancer,", () => {
     const { clock, ...fleet } = await openTimedFleet({
       redisUrl: server.url,
       replicas,
+      replicasMax,
       budget: BUDGET,
       latencyMs,
       commandTimeoutMs: Math.max(100, 6 * oneWayMs),
@@ -171,11 +176,12 @@ describeWithRedis("behind a load balancer,", () => {
   });
 
   describe.each([
-    { replicas: 4, load: 2, carts: 0, balance: "round robin", oneWayMs: 0.3 },
-    { replicas: 4, load: 1, carts: 1 / 3, balance: "at random", oneWayMs: 0.3 },
-    { replicas: 4, load: 2, carts: 0, balance: "at random", oneWayMs: 50 },
+    { replicas: 4, replicasMax: 4, load: 2, carts: 0, balance: "round robin", oneWayMs: 0.3 },
+    { replicas: 4, replicasMax: 4, load: 1, carts: 1 / 3, balance: "at random", oneWayMs: 0.3 },
+    { replicas: 4, replicasMax: 4, load: 2, carts: 0, balance: "at random", oneWayMs: 50 },
+    { replicas: 3, replicasMax: 5, load: 2, carts: 1 / 3, balance: "round robin", oneWayMs: 0.3 },
   ])(
-    "$replicas replicas ($balance, visitors at $load and carts at $carts of the budget, Redis $oneWayMs ms away)",
+    "$replicas of at most $replicasMax replicas ($balance, visitors at $load and carts at $carts of the budget, Redis $oneWayMs ms away)",
     (row) => {
       test("honour reservations, serve carts, and use but never exceed the budget", async () => {
         const windows = 9;

@@ -19,7 +19,7 @@ export interface Forecast {
   readonly resting: number;
   /** The ms until the n-th of these can be used, without a pause; 0 = now. Never decreases with n, which starts at 0. */
   usableInMs(n: number): number;
-  /** The same for each slot that urgent requests can borrow from other replicas. */
+  /** The same for each slot that urgent requests can borrow from other replicas, or that these are expected to use. */
   readonly borrowableInMs: readonly number[];
   /** The ms until the next update from other replicas; Infinity without others. */
   readonly updateInMs: number;
@@ -43,6 +43,8 @@ export interface Ledger {
   take(): Promise<Taken>;
   /** Sets since when each urgent request waits; monotonic. Slots of other replicas go to those that have waited longest at any replica. */
   urgent(waitingSince: readonly number[]): void;
+  /** Records that a visitor wants a call. Replicas divide the slots that belong to none of them by how many are wanted at each. */
+  wanted(): void;
   /** Ends the call of a taken slot; repeating it for the same slot has no effect. */
   settle(slot: SlotId, outcome: Outcome): Promise<void>;
   pause(forMs: number): Promise<void>;

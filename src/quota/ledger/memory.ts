@@ -100,6 +100,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     windowMs,
     take,
     urgent: () => {},
+    wanted: () => {},
     settle,
     pause,
     forecast: () => {

@@ -84,6 +84,8 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   readonly isFromSuccessor: boolean;
   /** Whether requests wait at this replica. */
   readonly waiting: boolean;
+  /** The calls per window that visitors want at this replica beyond its share. */
+  readonly poolDemand: number;
   /** How long each urgent request has waited at this replica. */
   readonly urgentForMs: readonly number[];
   /**
@@ -150,6 +152,8 @@ const tableSchema = z.strictObject({
   /** The last use of each slot that can be borrowed from other replicas. */
   others: numbers,
   urgentElsewhere: z.number(),
+  /** The calls per window that visitors want at other replicas beyond their shares. */
+  poolDemandElsewhere: z.number(),
   aheadMs: z.number(),
   members: listOf(memberSchema),
 });

@@ -23,6 +23,7 @@ import {
   type Times,
   timesOf,
 } from "./protocol.js";
+import { Demand, dividePool } from "./pool.js";
 import { LEDGER_SCRIPT } from "./script.js";
 import { type Known, openHandover, noHandover, type Handover } from "./handover.js";
 
@@ -78,6 +79,9 @@ class RedisLedger implements Ledger {
   /** Pending takes, and ended calls that Redis may not know of yet. */
   readonly #asked = new Set<string>();
   #pool: readonly Slot[] = [];
+  readonly #demand: Demand;
+  /** The calls per window that visitors want at the other replicas beyond their shares. */
+  #poolDemandElsewhere = 0;
   /** The last use of each slot that can be borrowed from other replicas. */
   #others: readonly number[] = [];
   /** Since when each urgent request waits here. */
@@ -128,6 +132,7 @@ class RedisLedger implements Ledger {
     this.#share = Math.floor(this.budget / replicasMax);
     this.#borrows = this.#share <= MAX_TO_BORROW;
     this.#own = new OwnSlots(this.#share, this.#times);
+    this.#demand = new Demand(windowMs);
     if (replicasMax === 1) this.#own.assumeShare();
     const { place, directory, onFault } = settings;
     this.#handoverPlace = `${fingerprint} ${place}`;
@@ -159,6 +164,10 @@ class RedisLedger implements Ledger {
 
   urgent(waitingSince: readonly number[]): void {
     this.#urgent = waitingSince;
+  }
+
+  wanted(): void {
+    this.#demand.wanted(this.#settings.clock.monotonic());
   }
 
   async take(): Promise<Taken> {
@@ -221,20 +230,29 @@ class RedisLedger implements Ledger {
     const { occupiedMs } = this.#times;
     const calls = [...this.#calls.values()];
     const taken = new Set(calls.map(({ slot }) => slot));
-    const others = this.#alone(now) ? this.#own.restOfShare(this.#contactAt) : this.#pool;
-    const usableInMs = [...this.#own.all(), ...others]
+    const isAlone = this.#alone(now);
+    const pool = isAlone ? [] : this.#pool.filter(({ id }) => !taken.has(id));
+    const { ours, others } = dividePool(pool, this.#poolDemand(now), this.#poolDemandElsewhere);
+    const rest = isAlone ? this.#own.restOfShare(this.#contactAt) : ours;
+    const inMs = (at: number): number => Math.max(0, at + occupiedMs - now);
+    const usableInMs = [...this.#own.all(), ...rest]
       .filter(({ id }) => !taken.has(id))
-      .map(({ at }) => Math.max(0, at + occupiedMs - now))
+      .map(({ at }) => inMs(at))
       .sort((a, b) => a - b);
+    const borrowable = this.#borrows && !isAlone ? [...this.#others, ...others.map(({ at }) => at)] : [];
     return {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
-      borrowableInMs: this.#alone(now) ? [] : this.#others.map((at) => Math.max(0, at + occupiedMs - now)),
+      borrowableInMs: borrowable.map(inMs),
       updateInMs: this.#members.length === 0 ? Infinity : this.#times.beatMs,
       inFlightForMs: calls.map(({ takenAt }) => now - takenAt),
       pausedForMs: Math.max(0, this.#pausedUntil - now),
       occupiedMs,
     };
+  }
+
+  #poolDemand(now: number): number {
+    return Math.max(0, Math.round(this.#demand.perWindow(now)) - this.#own.usable);
   }
 
   usage(): Usage {
@@ -432,6 +450,7 @@ class RedisLedger implements Ledger {
       seated: this.#epoch !== "" && this.#own.hasShare,
       waiting: sentAt - this.#waitedAt < this.windowMs / 4,
       urgentForMs: this.#borrows ? this.#urgent.map((since) => this.#agoMs(since, sentAt)) : [],
+      poolDemand: this.#poolDemand(sentAt),
       lends,
       mayHaveLent,
       pauseMs,
@@ -485,6 +504,7 @@ class RedisLedger implements Ledger {
       isFromSuccessor: false,
       waiting: false,
       urgentForMs: [],
+      poolDemand: 0,
       borrows: this.#borrows,
       lends: false,
       mayHaveLent: false,
@@ -542,6 +562,7 @@ class RedisLedger implements Ledger {
     this.#own.assign(reply.own, reply.isSeated, lateMs);
     const pool = reply.pool.sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
+    this.#poolDemandElsewhere = reply.poolDemandElsewhere;
     this.#others = reply.others;
     if (reply.pausedUntil > this.#pausedUntil) this.#pausedUntil = this.#publishedUntil = reply.pausedUntil;
     if (reply.urgentElsewhere > 0) this.#lendsUntil = sentAt + this.windowMs;

@@ -28,7 +28,7 @@
  * request.
  *
  * Lending. `urgentSince`: since when each urgent request waits at the member, the oldest first. `lends`: whether it has agreed to lend. `lent`: the
- * revision that lent one of its slots, until the member has seen it.
+ * revision that lent one of its slots, until the member has seen it. `poolDemand`: the calls per window that visitors want there beyond its share.
  */
 import { redisScript } from "../../redis.js";
 
@@ -279,6 +279,7 @@ self.contactAt = now - q.contactAgoMs
 self.place = q.place
 self.share = q.share
 self.lends = q.lends
+self.poolDemand = q.poolDemand
 s.members[q.me] = self
 if s.epoch == q.epoch then
   if q.revision >= (self.lent or math.huge) then self.lent = nil end
@@ -416,9 +417,10 @@ self.urgentSince = {}
 for n, forMs in ipairs(q.urgentForMs) do self.urgentSince[n] = now - forMs end
 table.sort(self.urgentSince)
 local oldest = self.urgentSince[1]
-local wanted, before = 0, 0
+local wanted, before, poolDemandElsewhere = 0, 0, 0
 for name, member in pairs(s.members) do
   if name ~= q.me and now - member.seen <= q.evictMs / 2 then
+    poolDemandElsewhere = poolDemandElsewhere + (member.poolDemand or 0)
     for _, since in ipairs(member.urgentSince or {}) do
       wanted = wanted + 1
       if not oldest or since < oldest then before = before + 1 end
@@ -501,7 +503,7 @@ return cjson.encode({
   now = now, epoch = s.epoch, generation = s.generation or 0, revision = s.revision,
   taken = taken, isBorrowed = isBorrowed, pausedUntil = s.pausedUntil, used = used, largest = s.largest,
   withheld = forecast, isSeated = self.seat or false, own = { ids = ids, ats = ats }, pool = { ids = poolIds, ats = poolAts },
-  others = otherAts, urgentElsewhere = wanted, aheadMs = math.ceil(self.ahead), members = others,
+  others = otherAts, urgentElsewhere = wanted, poolDemandElsewhere = poolDemandElsewhere, aheadMs = math.ceil(self.ahead), members = others,
 })
 `;
 

@@ -134,7 +134,9 @@ class Scheduler implements CredentialQuota {
   refusal(request: QuotaRequest): ServiceError | null {
     if (this.#closed) return closing();
     const decided = this.#admission.decide(request);
-    return decided instanceof ServiceError ? decided : null;
+    if (!(decided instanceof ServiceError)) return null;
+    this.#wanted(request);
+    return decided;
   }
 
   isContested(client: string): boolean {
@@ -230,6 +232,7 @@ class Scheduler implements CredentialQuota {
   async #slotFor(request: QuotaRequest): Promise<TakenSlot & { readonly entry: Entry }> {
     if (this.#closed) throw closing();
     if (request.signal.aborted) throw GONE;
+    this.#wanted(request);
     const entry = this.#admission.decide(request);
     if (entry instanceof ServiceError) throw entry;
     this.#admission.admitted(request, entry);
@@ -239,6 +242,10 @@ class Scheduler implements CredentialQuota {
     this.#changed();
     this.#pumpSoon();
     return { entry, ...(await turn) };
+  }
+
+  #wanted({ lane }: QuotaRequest): void {
+    if (lane !== "refresh" && lane !== "suggestion") this.#ledger.wanted();
   }
 
   /** Refuses a request that can no longer be served in time. */
