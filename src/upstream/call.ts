@@ -80,13 +80,10 @@ export interface CallerSettings {
   readonly onCall?: ((operation: Operation, outcome: string, durationMs: number) => void) | undefined;
 }
 
-type Limited = Extract<Reply, { kind: "limited" }>;
-
 /** The result of a call that didn't fail. */
 type Result<T> =
   | { readonly kind: "value"; readonly value: Answered<T> }
-  | Extract<Reply, { kind: "rejected" | "refused" }>
-  | (Limited & Pick<Permit, "refusal">)
+  | Extract<Reply, { kind: "rejected" | "refused" | "limited" }>
   | "withdrawn";
 
 /** What one attempt of a call needs. */
@@ -141,7 +138,15 @@ export function createCaller(settings: CallerSettings): Caller {
         quota,
         { ask, queryKey: queryKeyOf(request), maxWaitMs },
         () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
-        (permit) => send(ask, request, attempt, permit),
+        async (permit) => {
+          const answered = await send(ask, request, attempt, permit);
+          if (answered === "withdrawn" || answered.kind !== "limited") return answered;
+          const { kind, pauseMs } = answered;
+          log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs });
+          // Within the call, because a stop waits for its end before it saves the reservations.
+          await quota.pause(pauseMs);
+          return { kind, refusal: permit.refusal() };
+        },
       );
       // Try again with another credential, if there is one. Each credential pays from its own quota.
       if (result === "withdrawn" || result.kind === "refused") continue;
@@ -151,9 +156,7 @@ export function createCaller(settings: CallerSettings): Caller {
         case "rejected":
           throw upstreamFailed(result.how);
         case "limited":
-          log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: result.pauseMs });
-          await quota.pause(result.pauseMs);
-          throw result.refusal();
+          throw result.refusal;
         default:
           return result satisfies never;
       }
@@ -180,7 +183,6 @@ export function createCaller(settings: CallerSettings): Caller {
     try {
       const reply = await measured(ask, request, credential, permit);
       outcome = "success";
-      if (reply.kind === "limited") return { ...reply, refusal: () => permit.refusal() };
       const result = resultOf(reply, request, credential, use, askedMs);
       if (result.kind === "rejected") outcome = "rejected";
       return result;
@@ -199,12 +201,12 @@ export function createCaller(settings: CallerSettings): Caller {
   }
 
   function resultOf<T>(
-    reply: Exclude<Reply, Limited>,
+    reply: Reply,
     request: Call<T>,
     { fingerprint, role }: Credential,
     use: Use,
     askedMs: number,
-  ): Exclude<Result<T>, Limited | "withdrawn"> {
+  ): Exclude<Result<T>, "withdrawn"> {
     const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
       const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
@@ -234,6 +236,8 @@ export function createCaller(settings: CallerSettings): Caller {
         lastFailureAtMs = clock.now();
         if (use.refused())
           log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
+        return reply;
+      case "limited":
         return reply;
       default:
         return reply satisfies never;

@@ -219,6 +219,27 @@ describe("a call that was reserved before a restart", () => {
     await expectClaim(quota);
   });
 
+  test("can be claimed after it if its call was being made, and the upstream asked for a pause instead", async () => {
+    await open().openAll([]);
+    const before = await quotas.of("first");
+    await clock.advance(await reserve(before));
+    const inFlight = before.run(VISITOR, async (permit) => {
+      await new Promise<void>((done) => clock.after(1_000, done));
+      permit.answered();
+      await before.pause(30_000);
+      throw permit.refusal();
+    });
+    inFlight.catch(() => undefined);
+    await settle();
+    const stopped = quotas.close();
+    await clock.advance(1_000);
+    await expect(inFlight).rejects.toMatchObject({ kept: true, retryAfterMs: 30_000 });
+    await stopped;
+    const quota = await open(1, clock).of("first");
+    await clock.advance(30_000);
+    await expectClaim(quota);
+  });
+
   test("can be claimed after it if the upstream has asked for a pause of five minutes", async () => {
     await open().openAll([]);
     const before = await quotas.of("first");

@@ -190,12 +190,13 @@ class Scheduler implements CredentialQuota {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();
-    // Before the reservations are handed over: those of waiting requests are, too.
-    for (const waiter of this.#queue.all()) this.#admission.gone(waiter);
-    const handedOver = this.#shared?.close();
-    for (const waiter of this.#queue.all()) waiter.fail(closing());
+    for (const waiter of this.#queue.all()) {
+      this.#admission.gone(waiter);
+      waiter.fail(closing());
+    }
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
-    await handedOver;
+    // After the last call: the upstream may still have asked for a pause, which puts off a reservation.
+    await this.#shared?.close();
     await this.#ledger.close();
   }
 
