@@ -24,10 +24,29 @@ const FAR_MS = 50;
 const ROWS = [
   ...[1, 2, 4, 8, 16].flatMap((replicas) =>
     CROWDS.flatMap((crowd) =>
-      BALANCES.slice(0, replicas).map((balance) => ({ replicas, ...crowd, balance, oneWayMs: NEARBY_MS })),
+      BALANCES.slice(0, replicas).map((balance) => ({
+        replicas,
+        replicasMax: replicas,
+        ...crowd,
+        balance,
+        oneWayMs: NEARBY_MS,
+      })),
     ),
   ),
-  ...CROWDS.map((crowd) => ({ replicas: 4, ...crowd, balance: BALANCES[1], oneWayMs: FAR_MS })),
+  ...[
+    { replicas: 2, replicasMax: 4 },
+    { replicas: 3, replicasMax: 5 },
+    { replicas: 4, replicasMax: 8 },
+  ].flatMap((some) =>
+    CROWDS.map((crowd) => ({ ...some, ...crowd, balance: BALANCES[1], oneWayMs: NEARBY_MS })),
+  ),
+  ...CROWDS.map((crowd) => ({
+    replicas: 4,
+    replicasMax: 4,
+    ...crowd,
+    balance: BALANCES[1],
+    oneWayMs: FAR_MS,
+  })),
 ];
 const PATIENCE_MS = 8000;
 
@@ -38,12 +57,13 @@ export async function benchReservations(): Promise<void> {
     `\nReplicas over one Redis for ${WINDOWS} windows, with a budget of ${BUDGET}; half of the visitors honour Retry-After`,
   );
   const rows: string[][] = [];
-  for (const { replicas, load, carts, balance, oneWayMs } of ROWS) {
+  for (const { replicas, replicasMax, load, carts, balance, oneWayMs } of ROWS) {
     const redis = await startRedis();
     const random = mulberry(1);
     const fleet = await openTimedFleet({
       redisUrl: redis.url,
       replicas,
+      replicasMax,
       budget: BUDGET,
       latencyMs: () => oneWayMs + random(),
       commandTimeoutMs: Math.max(100, 6 * oneWayMs),
@@ -62,7 +82,7 @@ export async function benchReservations(): Promise<void> {
     const cartsSeen = counted(seen, WINDOWS).filter(({ lane }) => lane === "checkout");
     const visitors = `${load} times the budget${carts > 0 ? " and carts at a third of it" : ""}`;
     rows.push([
-      `${replicas}, ${visitors}, ${balance}${oneWayMs === FAR_MS ? `, round trip of ${2 * FAR_MS} ms to Redis` : ""}`,
+      `${replicas}${replicasMax > replicas ? ` of at most ${replicasMax}` : ""}, ${visitors}, ${balance}${oneWayMs === FAR_MS ? `, round trip of ${2 * FAR_MS} ms to Redis` : ""}`,
       `${served} of ${claimed}`,
       share(served / claimed),
       share(servedWithin(cartsSeen, PATIENCE_MS)),
