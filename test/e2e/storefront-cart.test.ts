@@ -128,6 +128,24 @@ describeWithBrowser("the cart", () => {
     expect(await states()).toEqual(["available", "taken"]);
   });
 
+  test.each([
+    [24, "The shop is busy right now. Try again in a minute."],
+    [240, "The shop is busy right now. Try again in a few minutes."],
+  ])("says what to do about a line that can be asked about again in %i s", async (retryAfter, advice) => {
+    const problem = { code: "quota_exhausted", detail: "x", retryAfter };
+    const { page } = await shop.visitor({
+      before: (page) =>
+        page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now(), problem))),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
+      await row(page, domain).locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="problem"]').waitFor();
+    expect(await status(page).textContent()).toMatch(/See what to do about the others\./);
+    expect((await texts(page, ".item .problem")).at(-1)).toBe(advice);
+  });
+
   test("says that a price has changed when it is confirmed, and doesn't go back to the old one", async () => {
     const { page, axe, picture } = await shop.visitor({
       before: (page) =>

@@ -10,7 +10,7 @@ import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
 import { say } from "./say.js";
 import type { Texts } from "./texts/en.js";
-import { causeOf, wordsFor } from "./texts/texts.js";
+import { adviceFor, causeOf, wordsFor } from "./texts/texts.js";
 
 export class CartView {
   readonly #cart: Cart;
@@ -227,8 +227,7 @@ export class CartView {
   #problem({ price, status, problem }: QuoteLine): string {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;
-    const known = Object.entries(this.#texts.problems).find(([code]) => code === problem?.code);
-    return known?.[1].join(" ") ?? this.#texts.noPrice;
+    return (problem && adviceFor(this.#texts, problem)) ?? this.#texts.noPrice;
   }
 
   #termChoice(item: Wanted): HTMLElement {

@@ -65,11 +65,12 @@ export const mixedSearch = streamed([
 
 const PRICE = { amount: "26.99", currency: "USD" };
 
+const TOO_SLOW = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
+
 /** A cart that is held for ten minutes, in which one line is confirmed, one is taken and one couldn't be checked. */
-export function quotesWithProblems(nowMs: number) {
+export function quotesWithProblems(nowMs: number, problem = TOO_SLOW) {
   const asOf = new Date(nowMs).toISOString();
   const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf };
-  const problem = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
   return {
     json: {
       items: [

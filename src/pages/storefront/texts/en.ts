@@ -7,7 +7,7 @@ const base: Base = {
   locale: "en",
   problems: {
     rate_limited: ["You have searched a lot in a short time.", "Please wait a moment."],
-    quota_exhausted: ["The shop is busy right now."],
+    quota_exhausted: ["The shop is busy right now.", "Try again in a minute."],
     shutting_down: ["The service is restarting.", "Try again in a moment."],
     upstream_failed: ["The registry is not answering properly.", "Try again in a few minutes."],
     upstream_contract: ["The registry is not answering properly.", "Try again in a few minutes."],
@@ -16,6 +16,7 @@ const base: Base = {
     internal: ["Something went wrong on our side.", "Try again in a minute."],
     other: ["Something went wrong.", "Reload the page and try again."],
   },
+  inMinutes: "Try again in a few minutes.",
   reasons: {
     "is missing": "Type a name first.",
     "is empty": "Type a name first.",

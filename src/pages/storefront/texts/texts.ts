@@ -9,6 +9,8 @@ export interface Base {
   /** For numbers, amounts and dates. Browsers without Pashto use Dari, which has the same digits and calendar. */
   readonly locale: string;
   readonly problems: Readonly<Partial<Record<ProblemCode, Explanation>>> & { readonly other: Explanation };
+  /** The advice if the service names a wait that is longer than about a minute. */
+  readonly inMinutes: string;
   /** Why the service rejects a name, by the start of its message. Some contain a character or the TLDs sold. `other`: for an unknown message. */
   readonly reasons: Readonly<Record<Reason, string | ((named: string) => string)>> & {
     readonly other: (message: string) => string;
@@ -16,7 +18,14 @@ export interface Base {
 }
 
 /** What is wrong, and what to do about it unless the page does it by itself. */
-type Explanation = readonly [cause: string, advice?: string];
+type Explanation = readonly [cause: string, advice: string];
+interface Problem {
+  readonly code: ProblemCode;
+  readonly retryAfter?: number | undefined;
+}
+
+/** A wait for quota is at most a minute, or a sixth more after a start. Only a pause of the registry is longer. */
+const ABOUT_A_MINUTE_S = 70;
 
 type Reason = (typeof REASONS)[number];
 export const REASONS = [
@@ -39,16 +48,18 @@ export const REASONS = [
 export function wordsFor(texts: Base, problem: StorefrontProblem): string {
   const [field] = problem.errors;
   if (problem.code === "invalid_request" && field) return reasonFor(texts, field.message);
-  return explanationOf(texts, problem).join(" ");
+  return adviceFor(texts, problem) ?? texts.problems.other.join(" ");
+}
+
+/** The same for any problem but that of a name; undefined if this page doesn't know its code. */
+export function adviceFor({ problems, inMinutes }: Base, { code, retryAfter = 0 }: Problem): string | undefined {
+  const known = problems[code];
+  return known && `${known[0]} ${retryAfter > ABOUT_A_MINUTE_S ? inMinutes : known[1]}`;
 }
 
 /** What is wrong, without advice: the page tries again by itself. */
-export function causeOf(texts: Base, problem: StorefrontProblem): string {
-  return explanationOf(texts, problem)[0];
-}
-
-function explanationOf({ problems }: Base, { code }: StorefrontProblem): Explanation {
-  return problems[code] ?? problems.other;
+export function causeOf({ problems }: Base, { code }: Problem): string {
+  return (problems[code] ?? problems.other)[0];
 }
 
 function reasonFor({ reasons }: Base, message: string): string {
