@@ -146,6 +146,31 @@ describeWithBrowser("the cart", () => {
     expect((await texts(page, ".item .problem")).at(-1)).toBe(advice);
   });
 
+  test("shows a name that turns out to be taken as taken everywhere: among similar names and in other tabs", async () => {
+    const { page } = await shop.visitor();
+    await searchFor(page, "google");
+    const idea = page.locator(".idea").first();
+    const domain = (await idea.getAttribute("data-domain")) ?? "";
+    const other = await page.context().newPage();
+    await other.goto("/");
+    await done(other);
+    await searchFor(other, domain);
+    expect(await row(other, domain).getAttribute("data-state")).toBe("available");
+    await idea.locator("button").press("Enter");
+    shop.service.sandbox.control.setTaken(domain, true);
+    await shop.clock.advance(10_000);
+    await page.route("/v1/quotes", async (route) => {
+      await idea.locator("button").focus();
+      await route.continue();
+    });
+    await page.locator("#cart-confirm").click();
+    await page.locator(".item .problem").waitFor();
+    expect(await page.locator(".idea").allTextContents()).not.toContainEqual(expect.stringContaining(domain));
+    expect(await focused(page)).toBe("results-heading");
+    await other.locator(".item .problem").waitFor();
+    expect(await row(other, domain).getAttribute("data-state")).toBe("taken");
+  });
+
   test("says that a price has changed when it is confirmed, and doesn't go back to the old one", async () => {
     const { page, axe, picture } = await shop.visitor({
       before: (page) =>

@@ -54,6 +54,7 @@ export class SearchView {
   readonly #hideTaken = byId("hide-taken", HTMLInputElement);
   readonly #heading = byId("results-heading", HTMLElement);
   readonly #again = byId("search-again", HTMLButtonElement);
+  readonly #section = byId("results", HTMLElement);
 
   /** `choose` searches for another name. */
   constructor(results: Results, texts: Texts, choose: (name: string) => void) {
@@ -70,7 +71,7 @@ export class SearchView {
   /** Shows a new state, or the same state in another language. */
   show(texts: Texts, view: View = this.#view): void {
     const before = this.#view;
-    const pressed = [this.#examples, this.#offers, this.#again].find((one) =>
+    const focused = [this.#examples, this.#offers, this.#again, this.#section].find((one) =>
       one.contains(document.activeElement),
     );
     this.#texts = texts;
@@ -78,8 +79,8 @@ export class SearchView {
     const isNews = view.phase !== before.phase || view.untilMs !== before.untilMs;
     if (isNews) this.#count(view.phase === "waiting" || view.phase === "searching" ? view.untilMs : null);
     this.#draw();
-    // The button may have been hidden or removed.
-    if (pressed && (pressed.hidden || !pressed.contains(document.activeElement)))
+    // The focused button may have been hidden or removed.
+    if (focused && (focused.hidden || !focused.contains(document.activeElement)))
       this.#heading.focus({ preventScroll: true });
     const exact = knownExact(view);
     if (isNews && ["done", "waiting", "failed"].includes(view.phase)) say(this.#statusText());

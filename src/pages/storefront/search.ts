@@ -52,7 +52,7 @@ export class Search {
     else this.#follow(this.#typed.state);
   }
 
-  /** Shows these names as taken until the next search. */
+  /** Shows these names as taken, and none of them as a similar name, until the next search. */
   learnTaken(domains: readonly string[]): void {
     this.#taken = new Set([...this.#taken, ...domains]);
   }
@@ -206,7 +206,8 @@ export class Search {
     this.#shown = view;
     this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
     const rows = view.rows.map((row) => this.#upToDate(row));
-    this.#view.show(this.#texts, { ...view, rows, text: this.#query.value, meaning: this.#meaning });
+    const ideas = view.ideas.filter(({ domain }) => !this.#taken.has(domain));
+    this.#view.show(this.#texts, { ...view, rows, ideas, text: this.#query.value, meaning: this.#meaning });
   }
 }
 

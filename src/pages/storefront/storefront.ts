@@ -20,7 +20,7 @@ const prices = new Prices(texts, () => {
 });
 const cart: Cart = new Cart(client, prices, (change) => {
   cartView.changed(change);
-  if (change.kind === "prices") search.learnTaken(cart.taken);
+  search.learnTaken(cart.taken);
   search.render(texts);
 });
 const results = new Results(prices, cart);
