@@ -116,26 +116,40 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     }
   }
 
-  function searching(): void {
-    become({ phase: "searching", problem: null, untilMs: now() + STREAM_WAITS_MS });
-  }
-
   async function run(query: NameQuery, signal: AbortSignal): Promise<void> {
-    const onWait = (problem: StorefrontProblem, waitMs: number): void => {
-      become({ phase: "waiting", problem, untilMs: now() + waitMs });
-    };
-    /** When the names that stay unknown can be checked again. */
-    const later: number[] = [];
-    /** The times at which waiting names will be checked again. */
-    const waits = new Set<number>();
+    /** When the first of the names that stay unknown can be checked again. */
+    let laterMs = Infinity;
+    /** Why, and until when, streams and groups of names wait. */
+    const waits = new Map<object, readonly [problem: StorefrontProblem | null, untilMs: number]>();
+    /** The number of streams that don't wait. */
     let streams = 0;
 
-    /** Resolves with when each name that is still unknown can be checked again, by TLD. */
-    async function stream(question: NameQuery): Promise<Map<string, number>> {
+    /** Shows the next wait unless something is being checked meanwhile. */
+    function rest(): void {
+      const [next] = [...waits.values()].sort(byTime);
+      if (streams === 0 && next) become({ phase: "waiting", problem: next[0], untilMs: next[1] });
+    }
+
+    /** Checks names, and each that is still unknown again at its own time, whatever happens to the others. */
+    async function ask(question: NameQuery, times: number): Promise<void> {
+      /** When each name that is still unknown can be checked again, by TLD. */
       const due = new Map<string, number>();
-      streams += 1;
-      searching();
-      for await (const event of client.searchStream(question, { signal, onWait, onRetry: searching })) {
+      const onRetry = (): void => {
+        waits.delete(due);
+        streams += 1;
+        become({ phase: "searching", problem: null, untilMs: now() + STREAM_WAITS_MS });
+      };
+      onRetry();
+      const events = client.searchStream(question, {
+        signal,
+        onWait(problem, waitMs) {
+          waits.set(due, [problem, now() + waitMs]);
+          streams -= 1;
+          rest();
+        },
+        onRetry,
+      });
+      for await (const event of events) {
         if (event.event !== "result" || signal.aborted) continue;
         const { tld, status, retryAfter = 0 } = event.result;
         due.delete(tld);
@@ -143,30 +157,21 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         found(event.result);
       }
       streams -= 1;
-      return due;
-    }
-
-    /** Checks each name that is still unknown again at its own time, whatever happens to the others. */
-    async function ask(question: NameQuery, times: number): Promise<void> {
-      const due = await stream(question);
       const groups = times < MOST_ASKS ? together(due) : [];
-      if (groups.length === 0) later.push(...due.values());
-      for (const { untilMs } of groups) waits.add(untilMs);
-      if (streams === 0 && waits.size > 0)
-        become({ phase: "waiting", problem: null, untilMs: Math.min(...waits) });
-      await Promise.all(
-        groups.map(async ({ untilMs, tlds }) => {
-          await waitUntil(untilMs, signal);
-          waits.delete(untilMs);
-          await ask(only(query, tlds), times + 1);
-        }),
-      );
+      if (groups.length === 0) laterMs = Math.min(laterMs, ...due.values());
+      const again = groups.map(async ({ untilMs, tlds }) => {
+        waits.set(tlds, [null, untilMs]);
+        await waitUntil(untilMs, signal);
+        waits.delete(tlds);
+        await ask(only(query, tlds), times + 1);
+      });
+      rest();
+      await Promise.all(again);
     }
 
     try {
       await ask(query, 1);
-      const untilMs = later.length === 0 ? null : Math.min(...later);
-      become({ phase: "done", problem: null, untilMs });
+      become({ phase: "done", problem: null, untilMs: laterMs < Infinity ? laterMs : null });
     } catch (error) {
       if (signal.aborted) return;
       current.abort();
@@ -215,10 +220,14 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   };
 }
 
+function byTime([, one]: readonly [unknown, number], [, other]: readonly [unknown, number]): number {
+  return one - other;
+}
+
 /** Groups names that are due at about the same time; `untilMs` is the earliest time of a group. */
 function together(due: ReadonlyMap<string, number>) {
   const groups: { readonly untilMs: number; readonly tlds: string[] }[] = [];
-  for (const [tld, atMs] of [...due].sort(([, one], [, other]) => one - other)) {
+  for (const [tld, atMs] of [...due].sort(byTime)) {
     const last = groups.at(-1);
     if (last && atMs <= last.untilMs + TOGETHER_MS) last.tlds.push(tld);
     else groups.push({ untilMs: atMs, tlds: [tld] });

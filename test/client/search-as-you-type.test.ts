@@ -190,6 +190,25 @@ describe("a search", () => {
     expect(last().results.map(({ status }) => status)).toEqual(tlds.map(() => "available"));
   });
 
+  test("says why and until when one name waits, as soon as no other name is checked", async () => {
+    const startMs = now();
+    answers = [
+      () => searched([named(".af"), named(".com.af", "unknown", 2), named(".net.af", "unknown", 6)]),
+      refused("rate_limited", 429, 40),
+      () => searched([named(".net.af")]),
+    ];
+    box.search({ q: "kabul" });
+    await pass(2_000);
+    expect(last()).toMatchObject({ phase: "waiting", problem: null, untilMs: startMs + 6_000 });
+    await pass(4_000);
+    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af", ".net.af"]);
+    const problem: unknown = expect.objectContaining({ code: "rate_limited" });
+    expect(last()).toMatchObject({ phase: "waiting", problem, untilMs: startMs + 42_000 });
+    await pass(36_000);
+    expect(asked.map(({ query }) => query["tlds"]).at(-1)).toBe(".com.af");
+    expect(last()).toMatchObject({ phase: "done" });
+  });
+
   test("that fails for one name ends for all names", async () => {
     answers = [
       () => searched([named(".af", "unknown", 5), named(".com.af", "unknown", 20)]),

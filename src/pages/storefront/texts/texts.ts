@@ -52,7 +52,10 @@ export function wordsFor(texts: Base, problem: StorefrontProblem): string {
 }
 
 /** The same for any problem but that of a name; undefined if this page doesn't know its code. */
-export function adviceFor({ problems, inMinutes }: Base, { code, retryAfter = 0 }: Problem): string | undefined {
+export function adviceFor(
+  { problems, inMinutes }: Base,
+  { code, retryAfter = 0 }: Problem,
+): string | undefined {
   const known = problems[code];
   return known && `${known[0]} ${retryAfter > ABOUT_A_MINUTE_S ? inMinutes : known[1]}`;
 }
