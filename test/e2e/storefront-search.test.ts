@@ -6,7 +6,8 @@ import type { Page } from "playwright-core";
 import { priceListShape, quotesShape } from "../../src/wire/visitors.js";
 import { CHECK, temporaryFolder, until } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
-import { describeWithBrowser } from "./support/browser.js";
+import { describeWithBrowser, PHONE } from "./support/browser.js";
+import { CUT } from "./support/looks.js";
 import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
@@ -86,6 +87,25 @@ describeWithBrowser("a search at the storefront", () => {
       async () => (await listed.textContent()) === "$26.99",
       "the end of the promotion in the list",
     );
+  });
+
+  test("says at what time a promotion ends, because it isn't over at midnight everywhere", async () => {
+    const sale = `{ id: sale, match: { tld: .af, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "2026-03-27T00:00:00Z" }`;
+    const at = await shop.start({ retail: RETAIL.replace("promotions: []", `promotions: [${sale}]`) });
+    const { page, axe, picture } = await shop.visitor({ at, ...PHONE, timezoneId: "Asia/Kabul" });
+    const listed = page.locator("tbody td small").first();
+    expect(await listed.textContent()).toMatch(/^until Mar 27, 2026, 4:30\sAM$/);
+    await picture("storefront-promotion");
+    expect(await axe()).toEqual([]);
+    expect(await page.evaluate(CUT)).toEqual([]);
+    for (const [language, end] of [
+      ["fa", /^تا ۷ حمل ۱۴۰۵.*۴:۳۰$/],
+      ["ps", /^تر ۷ حمل ۱۴۰۵.*۴:۳۰ پورې$/],
+    ] as const) {
+      await page.locator(`[data-language=${language}]`).click();
+      expect(await listed.textContent()).toMatch(end);
+      expect(await page.evaluate(CUT)).toEqual([]);
+    }
   });
 
   test("shows a changed price within seconds of a return, even if the browser still has the old list", async () => {

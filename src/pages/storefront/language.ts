@@ -92,10 +92,6 @@ export function timeWithDay({ locale }: Texts, at: string | number): string {
   }).format(date);
 }
 
-export function day({ locale }: Texts, at: string): string {
-  return new Intl.DateTimeFormat(locale, { dateStyle: "medium" }).format(new Date(at));
-}
-
 /** Minutes and seconds: 4:05. */
 export function clock({ locale }: Texts, left: number): string {
   const part = (value: number, digits: number): string =>

@@ -1,7 +1,7 @@
 /** The price list: a row per TLD, for the term chosen on the page. Also gives the other parts of the page the prices they need. */
 import type { Price, StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
-import { amount, day, years } from "./language.js";
+import { amount, timeWithDay, years } from "./language.js";
 import { store, stored } from "./session.js";
 import type { Texts } from "./texts/en.js";
 
@@ -129,7 +129,7 @@ export class Prices {
       const label = element("span", { class: "visually-hidden" }, texts.regular);
       cell.append(
         element("s", {}, label, amount(texts, promotion.regular)),
-        element("small", {}, texts.until(day(texts, promotion.until))),
+        element("small", {}, texts.until(timeWithDay(texts, promotion.until))),
       );
     }
     return cell;
