@@ -150,4 +150,27 @@ describeWithBrowser("the search box", () => {
       fa.reasons["has a misplaced hyphen"],
     );
   });
+
+  test("says that a name of a list could not be checked, and checks it and no other again", async () => {
+    const at = await shop.start({});
+    const { page } = await shop.visitor({ at });
+    at.sandbox.control.setFault("check", { fault: "status-503", calls: 1 });
+    await enter(page, "kabul.af, -x.af, google.af");
+    await done(page);
+    expect(await status(page).textContent()).toBe(
+      "0 of 3 are available. Some names could not be checked yet.",
+    );
+    expect(await row(page, "kabul.af").getAttribute("data-state")).toBe("failed");
+    await shop.clock.advance(10_000);
+    const before = at.calls(CHECK);
+    const requests: string[] = [];
+    page.on("request", (request) => requests.push(request.url()));
+    await page.locator("#search-again").press("Enter");
+    expect(await row(page, "google.af").getAttribute("data-state")).toBe("taken");
+    await page.getByText("1 of 3 are available.", { exact: true }).first().waitFor();
+    expect(await row(page, "kabul.af").getAttribute("data-state")).toBe("available");
+    expect(at.calls(CHECK)).toBe(before + 1);
+    expect(requests.filter((url) => url.includes("google"))).toEqual([]);
+    expect(await page.locator("#search-again").isVisible()).toBe(false);
+  });
 });

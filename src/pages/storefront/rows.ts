@@ -4,10 +4,10 @@ import type { SearchState } from "../../../client/src/search-as-you-type.js";
 import { rowsFor } from "./query.js";
 import type { Texts } from "./texts/en.js";
 
-/** A row without an answer; `failed`: there will be none, and why, in the language that is shown. */
+/** A row without an answer; `failed`: why, in the language that is shown, and whether the name can be checked again. */
 type Unanswered =
   | { readonly state: "idle" | "typing" | "looking" }
-  | { readonly state: "failed"; readonly why: (texts: Texts) => string };
+  | { readonly state: "failed"; readonly why: (texts: Texts) => string; readonly isOpen: boolean };
 
 export type Row = {
   readonly label: string;
@@ -38,8 +38,9 @@ export function rowsOf({ phase, query, results, problem }: SearchState, sold: re
     if (!isName) return { state: "idle" };
     if (phase === "typing") return { state: "typing" };
     // No result: the label isn't sold under this TLD.
-    if (phase === "done") return { state: "failed", why: ({ notOffered }) => notOffered };
-    return phase === "failed" ? { state: "failed", why: ({ unknown }) => unknown } : { state: "looking" };
+    if (phase === "done") return { state: "failed", why: ({ notOffered }) => notOffered, isOpen: false };
+    if (phase === "failed") return { state: "failed", why: ({ unknown }) => unknown, isOpen: true };
+    return { state: "looking" };
   })();
   const rows = tlds.map((tld, at): Row => {
     const isExact = isName && at === 0;

@@ -184,7 +184,9 @@ function knownExact({ rows }: View): Availability | null {
 }
 
 function hasUnknown(rows: readonly Row[]): boolean {
-  return rows.some((row) => row.state === "known" && row.result.status === "unknown");
+  return rows.some((row) =>
+    row.state === "known" ? row.result.status === "unknown" : row.state === "failed" && row.isOpen,
+  );
 }
 
 /** Shortened so that a long name doesn't push the results down. */

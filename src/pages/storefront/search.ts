@@ -27,7 +27,8 @@ export class Search {
   #meaning: Meaning = { kind: "none" };
   /** Aborts the check of a list. */
   #checking = new AbortController();
-  #rows = new Map<string, Row>();
+  /** The rows of a list, by its names. */
+  readonly #rows = new Map<string, Row>();
   /** Names that were available in the search but taken when the cart was confirmed. */
   #taken: ReadonlySet<string> = new Set();
   #shown: Shown | null = null;
@@ -98,6 +99,7 @@ export class Search {
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(0);
+    this.#rows.clear();
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
       this.#beginList(this.#meaning.names, "typing");
@@ -113,6 +115,7 @@ export class Search {
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(Date.now());
+    this.#rows.clear();
     if (this.#meaning.kind === "list") void this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
   }
@@ -123,8 +126,9 @@ export class Search {
   }
 
   #retry(): void {
-    if (this.#meaning.kind === "list") this.#searchNow();
-    else this.#typed.retry();
+    if (this.#meaning.kind !== "list") return this.#typed.retry();
+    this.#store(Date.now());
+    void this.#checkList(this.#meaning.names.filter((name) => this.#rows.get(name)?.state !== "known"));
   }
 
   /** The box has a single line, so names of a pasted list are separated by commas. */
@@ -159,6 +163,7 @@ export class Search {
   /** Checks the names one after another, as the quota allows. A name that is rejected or can't be checked doesn't end the list; a lost connection does. */
   async #checkList(names: readonly string[]): Promise<void> {
     this.#typed.stop();
+    this.#checking.abort();
     const { signal } = (this.#checking = new AbortController());
     const proceed = (): void => this.#showList({ phase: "searching" });
     this.#beginList(names, "looking");
@@ -181,7 +186,8 @@ export class Search {
         const problem = asProblem(error);
         if (problem.code === "unreachable") return this.#showList({ phase: "failed", problem });
         const why = (texts: Texts): string => wordsFor(texts, problem);
-        this.#rows.set(name, rowWithout(name, SOLD, { state: "failed", why }));
+        const isOpen = problem.code !== "invalid_request";
+        this.#rows.set(name, rowWithout(name, SOLD, { state: "failed", why, isOpen }));
       }
       proceed();
     }
@@ -189,7 +195,7 @@ export class Search {
   }
 
   #beginList(names: readonly string[], state: "typing" | "looking"): void {
-    this.#rows = new Map(names.map((name) => [name, rowWithout(name, SOLD, { state })]));
+    for (const name of names) this.#rows.set(name, rowWithout(name, SOLD, { state }));
   }
 
   #upToDate(row: Row): Row {
