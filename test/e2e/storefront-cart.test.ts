@@ -102,7 +102,7 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="problem"]').waitFor();
     expect(await texts(page, ".item .problem")).toEqual([
-      "Someone else has registered this name in the meantime. Remove it.",
+      "This name has been registered in the meantime. Remove it.",
       "The registry is very slow right now. Try again in a minute.",
     ]);
     expect(await status(page).textContent()).toMatch(/^1 of 3 names can be ordered\. .* held for you/);

@@ -72,7 +72,7 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   busy: refused(refusal("quota_exhausted", 503, 30)),
-  "searched a lot": refused(refusal("rate_limited", 429, 30)),
+  "too many requests": refused(refusal("rate_limited", 429, 30)),
   "registry down": refused(refusal("upstream_failed", 502)),
   "registry slow": {
     stopped: true,

@@ -21,7 +21,7 @@ describeWithBrowser("a search that has to wait", () => {
   }
 
   test("explains the wait, counts down, and continues by itself", async () => {
-    const why = "You have searched a lot in a short time.";
+    const why = "Your network has sent too many requests.";
     // The limit allows the request for known results, but not the search after it.
     const env = { CLIENT_RATE_PER_MINUTE: String(1 + (await requestsOfThePage())) };
     const at = await shop.start({ env });
@@ -85,7 +85,20 @@ describeWithBrowser("a search that has to wait", () => {
     expect(await page.evaluate("document.activeElement.id")).toBe("results-heading");
   });
 
-  test("has no button to try again for a visitor who has searched a lot", async () => {
+  test.each([
+    ["en", "Your network has sent too many requests. We will try again in "],
+    ["fa", "از شبکهٔ شما درخواست‌های زیادی رسیده است. "],
+    ["ps", "ستاسو له شبکې ډېرې غوښتنې راغلې دي. "],
+  ])("doesn't blame a visitor for what others at the same address have searched: %s", async (language, why) => {
+    const at = await shop.start({ env: { CLIENT_RATE_PER_MINUTE: "60" } });
+    const { page } = await shop.visitor({ at, language, stopped: true });
+    for (let requests = 0; requests < 60; requests += 1) await at.ask("/v1/prices");
+    await enter(page, "kabul");
+    await page.locator('#search-status[data-kind="waiting"]').waitFor();
+    expect((await status(page).textContent())?.startsWith(why)).toBe(true);
+  });
+
+  test("has no button to try again for a visitor whose address has sent too many requests", async () => {
     const { page } = await shop.visitor({
       stopped: true,
       before: (page) => onSearch(page, (route) => route.fulfill(refusal("rate_limited", 429, 30))),

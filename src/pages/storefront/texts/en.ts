@@ -6,7 +6,7 @@ const base: Base = {
   direction: "ltr",
   locale: "en",
   problems: {
-    rate_limited: ["You have searched a lot in a short time.", "Please wait a moment."],
+    rate_limited: ["Your network has sent too many requests.", "Please wait a moment."],
     quota_exhausted: ["The shop is busy right now.", "Try again in a minute."],
     shutting_down: ["The service is restarting.", "Try again in a moment."],
     upstream_failed: ["The registry is not answering properly.", "Try again in a few minutes."],
@@ -135,7 +135,7 @@ export const en = {
   heldUntil: (time: string) => `Price held for you until ${time}`,
   left: (clock: string) => `${clock}\u00A0left`,
   runOut: "This price has expired. Confirm it again.",
-  justTaken: "Someone else has registered this name in the meantime. Remove it.",
+  justTaken: "This name has been registered in the meantime. Remove it.",
   priceLater: "Price shown when you confirm",
 
   // The price list
