@@ -89,14 +89,17 @@ describeWithBrowser("a search that has to wait", () => {
     ["en", "Your network has sent too many requests. We will try again in "],
     ["fa", "از شبکهٔ شما درخواست‌های زیادی رسیده است. "],
     ["ps", "ستاسو له شبکې ډېرې غوښتنې راغلې دي. "],
-  ])("doesn't blame a visitor for what others at the same address have searched: %s", async (language, why) => {
-    const at = await shop.start({ env: { CLIENT_RATE_PER_MINUTE: "60" } });
-    const { page } = await shop.visitor({ at, language, stopped: true });
-    for (let requests = 0; requests < 60; requests += 1) await at.ask("/v1/prices");
-    await enter(page, "kabul");
-    await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect((await status(page).textContent())?.startsWith(why)).toBe(true);
-  });
+  ])(
+    "doesn't blame a visitor for what others at the same address have searched: %s",
+    async (language, why) => {
+      const at = await shop.start({ env: { CLIENT_RATE_PER_MINUTE: "60" } });
+      const { page } = await shop.visitor({ at, language, stopped: true });
+      for (let requests = 0; requests < 60; requests += 1) await at.ask("/v1/prices");
+      await enter(page, "kabul");
+      await page.locator('#search-status[data-kind="waiting"]').waitFor();
+      expect((await status(page).textContent())?.startsWith(why)).toBe(true);
+    },
+  );
 
   test("has no button to try again for a visitor whose address has sent too many requests", async () => {
     const { page } = await shop.visitor({
