@@ -9,6 +9,7 @@ import { createInvalidation } from "./cache/invalidation.js";
 import { createSavedLists } from "./cache/saved-facts.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
+import { watchSecretFiles } from "./config/secret-files.js";
 import type { Log } from "./logger.js";
 import { createPools, type PoolFigures } from "./pools.js";
 import type { Quota } from "./quota/quota.js";
@@ -279,6 +280,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         prices.keepWarm(),
         account.keepWarm(),
         policies.watch(),
+        watchSecretFiles(config.secretFiles, clock, log),
         keepTrying({
           upstream,
           quote: prices.tryQuote,

@@ -1,13 +1,18 @@
 /** A secret from the environment or a file. A changed file, also by symlink swap, takes effect within a second. */
 import type { Clock } from "./clock.js";
-import { readFileText } from "./file-text.js";
+import { fileProblem, readFileText } from "./file-text.js";
 
 export interface Secret {
   /**
-   * The current value. While a file is missing or empty, as during a swap, the last good value stays in use. `reread` reads the file even
-   * if it was read less than a second ago.
+   * The current value. While a file is missing, empty or malformed, as during a swap, the last good value stays in use. `reread` reads the file
+   * even if it was read less than a second ago.
    */
   current(how?: { readonly reread: boolean }): string;
+}
+
+export interface FileSecret extends Secret {
+  /** Reads the file. Returns why the last good value stays in use, or null if the file's own value is in use. */
+  problem(): string | null;
 }
 
 const REREAD_AFTER_MS = 1000;
@@ -17,22 +22,37 @@ export function fixedSecret(value: string): Secret {
   return { current: () => value };
 }
 
-/** A secret read from `path`, and read again on use. Throws if the file is missing or empty at first. */
-export function fileSecret(path: string, clock: Clock): Secret {
+/**
+ * A secret read from `path`, and read again on use; from then on, a text in which `problemsIn` finds something isn't used. Throws if the file is
+ * missing or empty at first.
+ */
+export function fileSecret(
+  path: string,
+  clock: Clock,
+  problemsIn: (text: string) => readonly string[] = () => [],
+): FileSecret {
   let value = readSecretFile(path);
   let readAtMs = clock.monotonic();
+
+  function problem(): string | null {
+    readAtMs = clock.monotonic();
+    try {
+      const text = readSecretFile(path);
+      const problems = text === value ? [] : problemsIn(text);
+      if (problems.length > 0) return problems.join("; ");
+      value = text;
+      return null;
+    } catch (error) {
+      return fileProblem(error);
+    }
+  }
+
   return {
     current({ reread } = { reread: false }) {
-      if (reread || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) {
-        readAtMs = clock.monotonic();
-        try {
-          value = readSecretFile(path);
-        } catch {
-          // Keep the last good value until the file is complete again.
-        }
-      }
+      if (reread || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) problem();
       return value;
     },
+    problem,
   };
 }
 

@@ -1,6 +1,5 @@
 /** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Log } from "../logger.js";
 import type { Secret } from "../secret.js";
 
 const SCOPES = ["read", "operate", "metrics"] as const;
@@ -17,8 +16,8 @@ export interface StaffTokens {
   find(token: string): StaffToken | null;
 }
 
-/** Reads the list, and again whenever it changes; a malformed list is logged and not used. Null: there are no tokens. */
-export function createStaffTokens(list: Secret | null, log: Log): StaffTokens {
+/** Reads the list, and again whenever it changes. Null: there are no tokens. */
+export function createStaffTokens(list: Secret | null): StaffTokens {
   let readFrom = "";
   let tokens: readonly StaffToken[] = [];
 
@@ -26,9 +25,7 @@ export function createStaffTokens(list: Secret | null, log: Log): StaffTokens {
     const text = list?.current() ?? "";
     if (text === readFrom) return;
     readFrom = text;
-    const parsed = parseStaffTokens(text);
-    if (parsed.problems.length === 0) tokens = parsed.tokens;
-    else log.error("staff.tokens.refused", { problems: parsed.problems.join("; ") });
+    tokens = parseStaffTokens(text).tokens;
   }
   read();
 

@@ -11,6 +11,7 @@ import { parsePromiseKeys } from "../retail/promise.js";
 import { parseRetailConfig } from "../retail/price-file/parse.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { Secret } from "../secret.js";
+import type { SecretFile } from "./secret-files.js";
 import type { CredentialSource } from "../upstream/credentials.js";
 import { type CacheConfig, readCache } from "./cache.js";
 import { type Environment, fileOf, readText, Settings } from "./settings.js";
@@ -57,6 +58,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   readonly shutdownGraceMs: number;
   readonly sandboxConfigFile: string;
+  /** The files of secrets, of which each Secret above keeps the last good value. */
+  readonly secretFiles: readonly SecretFile[];
 }
 
 type ConfigResult =
@@ -112,6 +115,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, ...SANDBOX_CONFIG),
+    secretFiles: settings.secretFiles,
   };
   // The sandbox reads it itself; a file that can't be read is reported together with other faults.
   if (sandbox) readText(settings, ...SANDBOX_CONFIG);
@@ -192,11 +196,13 @@ function readCustomers(settings: Settings, production: boolean): CustomerSetting
   const hasAddress = settings.text("CUSTOMER_JWKS_URL") !== null;
   const hasSecret = settings.isGiven("CUSTOMER_JWT_SECRET");
   const url = readAddress(settings, "CUSTOMER_JWKS_URL", production);
-  const secret = settings.secret("CUSTOMER_JWT_SECRET");
+  const secret = settings.secret("CUSTOMER_JWT_SECRET", (text) =>
+    Buffer.byteLength(text) < MIN_CUSTOMER_SECRET_BYTES
+      ? [`must have at least ${MIN_CUSTOMER_SECRET_BYTES} characters`]
+      : [],
+  );
   if (hasAddress && hasSecret)
     settings.fault("CUSTOMER_JWT_SECRET", "is set together with CUSTOMER_JWKS_URL: remove one");
-  if (secret !== null && Buffer.byteLength(secret.current()) < MIN_CUSTOMER_SECRET_BYTES)
-    settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${MIN_CUSTOMER_SECRET_BYTES} characters`);
   const isOn = hasAddress || hasSecret;
   for (const name of ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]) {
     const isSet = settings.text(name) !== null;

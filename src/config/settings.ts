@@ -2,16 +2,18 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../clock.js";
-import { readFileText } from "../file-text.js";
+import { fileProblem, readFileText } from "../file-text.js";
 import { ROOT } from "../root.js";
 import { fileSecret, fixedSecret, type Secret } from "../secret.js";
-import { systemCodeOf } from "../system-error.js";
+import type { SecretFile } from "./secret-files.js";
 import type { CredentialSource } from "../upstream/credentials.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export class Settings {
   readonly faults: string[] = [];
+  /** The files of all secrets read so far. */
+  readonly secretFiles: SecretFile[] = [];
   readonly #env: Environment;
   readonly #clock: Clock;
 
@@ -52,12 +54,12 @@ export class Settings {
 
   /** The secret in `name`, or in the file `name_FILE`; null if neither is set. Reports what `problemsIn` finds in it. */
   secret(name: string, problemsIn: (text: string) => readonly string[] = () => []): Secret | null {
-    const secret = this.#secret(name);
+    const secret = this.#secret(name, problemsIn);
     if (secret !== null) for (const problem of problemsIn(secret.current())) this.fault(name, problem);
     return secret;
   }
 
-  #secret(name: string): Secret | null {
+  #secret(name: string, problemsIn: (text: string) => readonly string[]): Secret | null {
     const value = this.#env[name];
     const path = this.text(`${name}_FILE`);
     if (value !== undefined && value !== "" && path !== null) {
@@ -66,9 +68,11 @@ export class Settings {
     }
     if (path !== null) {
       try {
-        return fileSecret(path, this.#clock);
+        const secret = fileSecret(path, this.#clock, problemsIn);
+        this.secretFiles.push({ setting: `${name}_FILE`, secret });
+        return secret;
       } catch (error) {
-        this.fault(`${name}_FILE`, fileFault(error));
+        this.fault(`${name}_FILE`, fileProblem(error));
         return null;
       }
     }
@@ -100,20 +104,7 @@ export function readText(settings: Settings, name: string, standard: string): st
   try {
     return readFileText(fileOf(settings, name, standard));
   } catch (error) {
-    settings.fault(name, fileFault(error));
+    settings.fault(name, fileProblem(error));
     return null;
-  }
-}
-
-function fileFault(error: unknown): string {
-  switch (systemCodeOf(error)) {
-    case "ENOENT":
-    case "ENOTDIR":
-      return "names a file that doesn't exist";
-    case "EACCES":
-    case "EPERM":
-      return "names a file that this user can't read";
-    default:
-      return "must name a regular file that isn't empty";
   }
 }

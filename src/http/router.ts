@@ -73,7 +73,7 @@ export function createRouter(parts: RouterParts): Express {
   addStaffRoutes(app, {
     ...engine,
     ...monitoring,
-    tokens: createStaffTokens(parts.staffTokens, log),
+    tokens: createStaffTokens(parts.staffTokens),
     guesses,
     metrics,
     ask,

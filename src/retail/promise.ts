@@ -118,10 +118,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     if (text === null || text === seen) return ring;
     seen = text;
     const read = parsePromiseKeys(text);
-    if (!read.ok) {
-      log.error("promise.key.refused", { problem: read.problem });
-      return ring;
-    }
+    if (!read.ok) return ring;
     const former = ring?.signing.public;
     if (former && former.kid !== read.ring.signing.public.kid) {
       const untilMs = Math.max(lastValidUntilMs, clock.now() + validMs()) + OTHERS_LATER_MS;

@@ -398,7 +398,7 @@ test("a token list that becomes malformed is ignored, and the log says so", asyn
       await clock.advance(2_000);
       expect(await asAnna()).toBe(200);
     }
-    expect(service.log.filter((line) => line.includes("staff.tokens.refused"))).toHaveLength(3);
+    expect(service.log.filter((line) => line.includes("secret.file.rejected"))).toHaveLength(1);
     writeFileSync(file, `bert:${digest}:metrics`);
     await clock.advance(2_000);
     expect(await asAnna()).toBe(403);
