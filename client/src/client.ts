@@ -96,7 +96,7 @@ export function createClient(settings: ClientSettings = {}) {
     retryMs?: number,
   ): Promise<void> {
     if (!(problem instanceof StorefrontProblem)) throw problem;
-    const { status, retryAfter = status === 0 ? attempt : Infinity } = problem;
+    const { code, retryAfter = code === "unreachable" ? attempt : Infinity } = problem;
     const waitMs = retryMs ?? 1000 * retryAfter;
     if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.endsAtMs - performance.now()))
       throw problem;

@@ -3,7 +3,10 @@ import type { components } from "./schema.js";
 
 type Problem = components["schemas"]["Problem"];
 
-/** `unreachable`: there was no complete answer. `unreadable`: the answer isn't from the service, such as a proxy's error page. */
+/**
+ * `unreachable`: there was no complete answer, or only a proxy's that the service can't be reached. `unreadable`: another answer that isn't from
+ * the service.
+ */
 export type ProblemCode = Problem["code"] | "unreachable" | "unreadable";
 export type FieldError = NonNullable<Problem["errors"]>[number];
 
@@ -49,10 +52,12 @@ export function asProblem(error: unknown): StorefrontProblem {
 export async function problemOf(response: Response): Promise<StorefrontProblem> {
   const { status, headers } = response;
   const seconds = headers.get("retry-after") ?? "";
-  const retryAfter = /^\d{1,9}$/.test(seconds) ? Number(seconds) : undefined;
-  const requestId = headers.get("x-request-id") ?? undefined;
-  const facts = { status, retryAfter, requestId };
-  // Only the service's own problems have a code.
+  const facts = {
+    status,
+    retryAfter: /^\d{1,9}$/.test(seconds) ? Number(seconds) : undefined,
+    requestId: headers.get("x-request-id") ?? undefined,
+  };
+  // Only the service's own problems have a code. Proxies answer 502 and above while they can't reach the service, as during a restart.
   const body = await response
     .text()
     .then(shaped<Partial<Problem> | null>)
@@ -60,7 +65,7 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
   const { code, detail, errors } = body ?? {};
   return typeof code === "string" && typeof detail === "string"
     ? new StorefrontProblem(code, detail, { ...facts, errors })
-    : new StorefrontProblem("unreadable", `Status ${status}.`, facts);
+    : new StorefrontProblem(status < 502 ? "unreadable" : "unreachable", `Status ${status}.`, facts);
 }
 
 /** Parses JSON without checking its shape, because the service's tests check every answer against the OpenAPI document. */

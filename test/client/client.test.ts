@@ -117,6 +117,21 @@ describe("a request", () => {
     expect(waits).toEqual(["unreachable", 1000]);
   });
 
+  test.each([502, 503, 504])(
+    "is repeated if a proxy answers %i because the service can't be reached",
+    async (status) => {
+      const page = (response: ServerResponse): unknown => response.writeHead(status).end("<h1>Bad");
+      answers = [page, json({ asOf: "now", prices: [] })];
+      const waits: (number | string)[] = [];
+      const list = await createClient({ baseUrl }).prices(
+        {},
+        { onWait: ({ code }, ms) => waits.push(code, ms) },
+      );
+      expect(list).toEqual({ asOf: "now", prices: [] });
+      expect(waits).toEqual(["unreachable", 1000]);
+    },
+  );
+
   test("isn't repeated if the retry time is too far away or missing", async () => {
     answers = [refusal("61"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
     const client = createClient({ baseUrl });
@@ -144,8 +159,14 @@ describe("a request", () => {
   test.each([
     [
       "a proxy's page",
-      (response: ServerResponse) => response.writeHead(502).end("<h1>Bad"),
+      (response: ServerResponse) => response.writeHead(500).end("<h1>Bad"),
       "unreadable",
+      500,
+    ],
+    [
+      "a proxy's page in place of the service",
+      (response: ServerResponse) => response.writeHead(502).end("<h1>Bad"),
+      "unreachable",
       502,
     ],
     ["text instead of JSON", (response: ServerResponse) => response.end("OK"), "unreadable", 0],

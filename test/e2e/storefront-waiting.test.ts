@@ -48,6 +48,32 @@ describeWithBrowser("a search that has to wait", () => {
     expect(await texts(page, ".names .domain")).toContain("balkh.af");
   });
 
+  test("survives a restart behind a proxy, whose page isn't blamed on the visitor's connection", async () => {
+    const answers = [502, 502];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        onSearch(page, (route) => {
+          const status = answers.shift();
+          return status === undefined
+            ? route.continue()
+            : route.fulfill({ status, contentType: "text/html", body: "<h1>502 Bad Gateway</h1>" });
+        }),
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await page.locator('#search-status[data-kind="waiting"]').waitFor();
+    expect(await status(page).textContent()).toMatch(
+      /^Something went wrong on our side. We will try again in/,
+    );
+    await page.clock.runFor(1_000);
+    await until(() => answers.length === 0, "the second attempt");
+    await page.clock.runFor(3_000);
+    await done(page);
+    expect(await texts(page, ".names .domain")).toContain("kabul.af");
+  });
+
   test("has a button to try again, both while it waits and after it has failed", async () => {
     let answers = [refusal("quota_exhausted", 503, 30), refusal("upstream_failed", 502)];
     let asked = 0;

@@ -21,6 +21,7 @@ export interface Base {
 type Explanation = readonly [cause: string, advice: string];
 interface Problem {
   readonly code: ProblemCode;
+  readonly status?: number;
   readonly retryAfter?: number | undefined;
 }
 
@@ -52,17 +53,20 @@ export function wordsFor(texts: Base, problem: StorefrontProblem): string {
 }
 
 /** The same for any problem but that of a name; undefined if this page doesn't know its code. */
-export function adviceFor(
-  { problems, inMinutes }: Base,
-  { code, retryAfter = 0 }: Problem,
-): string | undefined {
-  const known = problems[code];
-  return known && `${known[0]} ${retryAfter > ABOUT_A_MINUTE_S ? inMinutes : known[1]}`;
+export function adviceFor(texts: Base, problem: Problem): string | undefined {
+  const known = explanationOf(texts, problem);
+  const { retryAfter = 0 } = problem;
+  return known && `${known[0]} ${retryAfter > ABOUT_A_MINUTE_S ? texts.inMinutes : known[1]}`;
 }
 
 /** What is wrong, without advice: the page tries again by itself. */
-export function causeOf({ problems }: Base, { code }: Problem): string {
-  return (problems[code] ?? problems.other)[0];
+export function causeOf(texts: Base, problem: Problem): string {
+  return (explanationOf(texts, problem) ?? texts.problems.other)[0];
+}
+
+function explanationOf({ problems }: Base, { code, status = 0 }: Problem): Explanation | undefined {
+  // A proxy answered, so the visitor's own connection works.
+  return problems[code === "unreachable" && status >= 500 ? "internal" : code];
 }
 
 function reasonFor({ reasons }: Base, message: string): string {
