@@ -1,4 +1,5 @@
 /** Explains why the service could not start, and how to fix it if the cause is known. */
+import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import type { Config } from "./config/env.js";
 
@@ -51,6 +52,17 @@ function explained(error: unknown, { listen, stateDir }: StartSettings): Explana
   if (syscall === "listen") return notListening(code, listen);
   if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
     return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
+  if (
+    ["EACCES", "EPERM"].includes(code) &&
+    relative(stateDir, path) !== "" &&
+    isWithin(path, stateDir) &&
+    existsSync(path)
+  )
+    return {
+      setting: "STATE_DIR",
+      reason: `This user can't read and write ${path}.`,
+      remedy: "make this user its owner (chown)",
+    };
   const found = FOLDER_REASONS.find(([codes]) => codes.includes(code));
   if (found === undefined) return { reason: error.message };
   const [, reasonOf, remedy = "set STATE_DIR to a folder that this user can write"] = found;

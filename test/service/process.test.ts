@@ -332,6 +332,22 @@ describe("a start", () => {
     });
   });
 
+  test("with a file of another user in STATE_DIR, as after a probe by root, names the file and not the folder", () => {
+    const path = join(folder.path, "quota-0123.ledger");
+    writeFileSync(path, "");
+    const denied = Object.assign(new Error("EACCES"), { code: "EACCES", syscall: "open", path });
+    const settings = { listen: { host: "::", port: 1 }, stateDir: folder.path };
+    expect(failure.parse(JSON.parse(startFailure(denied, settings)))).toMatchObject({
+      setting: "STATE_DIR",
+      reason: `This user can't read and write ${path}.`,
+      remedy: "make this user its owner (chown)",
+    });
+    const isNew = Object.assign(denied, { path: `${path}.new` });
+    expect(failure.parse(JSON.parse(startFailure(isNew, settings))).reason).toBe(
+      `This user can't write ${folder.path}.`,
+    );
+  });
+
   test("with a STATE_DIR that can't be a folder exits with 1 and one line that names the path", async () => {
     const { env } = await upstream();
     const file = join(folder.path, "a-file");
