@@ -66,6 +66,13 @@ function replaceFile(path: string, text: string): OwnFile {
   }
 }
 
+class LedgerReplacedError extends Error {
+  override readonly name = "LedgerReplacedError";
+  constructor() {
+    super("another process has taken over the quota ledger");
+  }
+}
+
 class FileJournal implements Journal {
   readonly #path: string;
   readonly #table: SlotTable;
@@ -132,7 +139,7 @@ class FileJournal implements Journal {
       this.#own = own;
       return;
     }
-    if (there !== this.#own.inode) throw new Error("another process has taken over the quota ledger");
+    if (there !== this.#own.inode) throw new LedgerReplacedError();
   }
 }
 
