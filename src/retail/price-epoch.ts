@@ -93,7 +93,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   ];
   /** The last quote that ended an epoch here. Another replica may have begun the same epoch earlier, by evidence of an earlier change. */
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
-  /** When this process started (a stamp), or earlier if no prices from before can become known; null before `resume`. */
+  /** When this process started (a stamp); null before `resume`. */
   let startedMs: number | null = null;
   /** Without the other replicas' epoch: Redis hasn't been reached yet. */
   let isAlone = false;
@@ -178,7 +178,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     resume(saved) {
       isEmpty = saved.isEmpty ?? false;
       if (startedMs === null) {
-        startedMs = isEmpty && channel === null ? -Infinity : stamp();
+        startedMs = stamp();
         isAlone = channel !== null && channel.mark() === null;
         epoch = current();
         history = [{ mark: epoch, sinceMs: -Infinity }];
