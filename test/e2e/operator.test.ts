@@ -147,6 +147,20 @@ describeWithBrowser("the operator page", () => {
     expect(await text.inputValue()).toBe("");
   });
 
+  test("says how many prices a changed price file leaves as they are", async () => {
+    const { page } = await signedIn();
+    const shipped = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+    const dearer = shipped
+      .replace('addFixed: "5.00"', 'addFixed: "9.00"')
+      .replace('addFixed: "0.50"', 'addFixed: "9.50"');
+    await page.locator("#preview-text").fill(dearer);
+    await page.getByRole("button", { name: "Preview" }).press("Enter");
+    await waitForText(page, "1 other price stays the same.");
+    await page.locator("#preview-text").fill(`# the same prices\n${shipped}`);
+    await page.getByRole("button", { name: "Preview" }).press("Enter");
+    await waitForText(page, "No price changes.");
+  });
+
   test("says on which day its figures were current, because it can stay open overnight", async () => {
     const { page } = await signedIn();
     expect(await page.locator("#updated").textContent()).toMatch(/^as of \d+ \w+, [\d:]{8}$/);

@@ -53,7 +53,7 @@ export function showBalance({ balance }: Account, prices: Prices | null): void {
           element(
             "p",
             {},
-            `covers ${count(covered)} typical orders, ${count(withCredit)} with the credit limit`,
+            `covers ${counted(covered, "typical order")}, ${count(withCredit)} with the credit limit`,
           ),
           element(
             "p",

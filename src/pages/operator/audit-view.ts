@@ -40,7 +40,7 @@ export function showAudit({ acts }: Audit, csv: HTMLElement): void {
         "p",
         { class: "bar" },
         csv,
-        more > 0 && element("span", { class: "quiet" }, `${count(more)} older ones are in the file.`),
+        more > 0 && element("span", { class: "quiet" }, `${count(more)} more in the file.`),
       ),
     ),
   );

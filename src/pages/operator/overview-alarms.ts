@@ -53,7 +53,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     prices.config.faults.length > 0,
     "bad",
-    `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${count(prices.config.faults.length - 3)} more faults` : ""}.`,
+    `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${counted(prices.config.faults.length - 3, "more fault")}` : ""}.`,
     `The file of ${dateAndTimeOf(prices.config.since)} stays in effect. Fix the faults; check the file under “Try a price change”.`,
   );
   add(

@@ -2,7 +2,7 @@
 import { button, byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
 import { chart } from "./chart.js";
-import { count, timeOf } from "./figures.js";
+import { count, counted, timeOf } from "./figures.js";
 import { countsOf, figuresOf } from "../../http/figures.js";
 import { LANES } from "../../quota/lane.js";
 import { overviewAlarms } from "./overview-alarms.js";
@@ -131,7 +131,7 @@ export function overviewView(alarms: Alarms) {
         meanMs === null ? "–" : duration(meanMs),
         p95Ms === null ? "no calls in ten minutes" : `mean; 95% within ${duration(p95Ms)}`,
       );
-      failures.add(atMs, [failed], count(failed), `of ${count(calls)} calls in ten minutes`);
+      failures.add(atMs, [failed], count(failed), `of ${counted(calls, "call")} in ten minutes`);
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);

@@ -1,7 +1,7 @@
 /** Previews a changed `retail.yaml`, chosen or pasted. Nothing takes effect here. */
 import { byId, element } from "../element.js";
 import { written } from "./amounts.js";
-import { count, counted } from "./figures.js";
+import { counted } from "./figures.js";
 import { marginOf } from "./prices-view.js";
 import { type Preview, type StaffApi, staffProblem } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
@@ -57,7 +57,7 @@ function described({ faults, sections, prices, warnings }: Preview): HTMLElement
     return [element("p", { class: "notice bad" }, words), listOf(faults)];
   }
   const changed = prices.filter(({ change }) => change !== "same");
-  const same = count(prices.length - changed.length);
+  const same = prices.length - changed.length;
   return [
     element(
       "p",
@@ -67,7 +67,7 @@ function described({ faults, sections, prices, warnings }: Preview): HTMLElement
         : `The file is valid. It changes ${sections.join(", ")}. Nothing has changed yet: save it as RETAIL_CONFIG, and it takes effect within two seconds.`,
     ),
     ...(changed.length === 0
-      ? [element("p", {}, `No price changes; ${same} stay the same.`)]
+      ? [element("p", {}, "No price changes.")]
       : [
           table(
             "Prices that would change",
@@ -78,7 +78,11 @@ function described({ faults, sections, prices, warnings }: Preview): HTMLElement
               twoLines(marginIn(now), element("span", {}, "→ ", marginIn(then))),
             ]),
           ),
-          element("p", { class: "quiet" }, `${same} other prices stay the same.`),
+          element(
+            "p",
+            { class: "quiet" },
+            `${counted(same, "other price")} ${same === 1 ? "stays" : "stay"} the same.`,
+          ),
         ]),
     ...(warnings.length === 0 ? [] : [element("h3", {}, "Warnings"), listOf(warnings)]),
   ];
