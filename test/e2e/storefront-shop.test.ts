@@ -49,6 +49,26 @@ describeWithBrowser("a shop with a name", () => {
     expect(new Set(await unknown.allTextContents())).toEqual(new Set(["–no price"]));
   });
 
+  test("shows the price of a transfer with its term if that isn't the chosen one", async () => {
+    const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1, 2], transfer: [2], restore: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+`;
+    const sandbox = readFileSync(new URL("../../config/sandbox.yaml", import.meta.url), "utf8");
+    const world = sandbox.replaceAll(/transfer: \["([\d.]+)"\]/g, 'transfer: ["$1", "$1"]');
+    const { page } = await opened.visitor({ at: await opened.start({ retail, world }) });
+    const row = page.locator("#prices-table tbody td");
+    const shown = async (): Promise<readonly string[]> =>
+      (await row.allInnerTexts()).map((text) =>
+        text.replaceAll(/\$[\d.]+/g, "price").replaceAll(/\s+/g, " "),
+      );
+    await row.first().waitFor();
+    expect(await shown()).toEqual(["price", "– no price", "price 2 years", "price"]);
+    await page.getByRole("radio", { name: "2 years" }).press("Space");
+    expect(await shown()).toEqual(["price", "– no price", "price", "price 1 year"]);
+  });
+
   test("has a page for unknown addresses that leads back to it", async () => {
     const { page, axe, picture } = await opened.visitor(PHONE);
     await page.goto("/terms");

@@ -110,11 +110,11 @@ export class Prices {
     return element("label", {}, choice, element("span", {}, years(this.#texts, term)));
   }
 
-  /** Transfers and restores always have a term of one year. */
+  /** Nobody chooses the term of a transfer or restore, so it is the shortest one. A term that isn't the chosen one is shown. */
   #cell(tld: string, action: Action, chosen: number): HTMLTableCellElement {
     const texts = this.#texts;
-    const term = action === "transfer" || action === "restore" ? 1 : chosen;
-    const found = this.price(tld, action, term);
+    const hasChoice = action === "registration" || action === "renewal";
+    const found = hasChoice ? this.price(tld, action, chosen) : this.shortest(tld, action);
     // Either it isn't sold or its price isn't known yet: the list doesn't say which.
     if (found === undefined)
       return element(
@@ -125,6 +125,7 @@ export class Prices {
       );
     const { price, promotion } = found;
     const cell = element("td", {}, amount(texts, price));
+    if (found.years !== chosen) cell.append(element("small", {}, years(texts, found.years)));
     if (promotion) {
       const label = element("span", { class: "visually-hidden" }, texts.regular);
       cell.append(

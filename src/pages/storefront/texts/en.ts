@@ -139,7 +139,7 @@ export const en = {
   priceLater: "Price shown when you confirm",
 
   // The price list
-  pricesFor: (term: string) => `For ${term}, without extra fees. Transfer and restore are always for 1 year.`,
+  pricesFor: (term: string) => `For ${term}, without extra fees.`,
   regular: "Regular price: ",
   until: (date: string) => `until ${date}`,
   notOffered: "not offered",

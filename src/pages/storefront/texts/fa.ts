@@ -102,7 +102,7 @@ export const fa: Texts = {
   justTaken: "این نام در این میان ثبت شده است. حذفش کنید.",
   priceLater: "قیمت هنگام تأیید نشان داده می‌شود",
 
-  pricesFor: (term) => `برای ${term}، بدون هزینهٔ اضافی. انتقال و بازیابی همیشه برای ۱ سال است.`,
+  pricesFor: (term) => `برای ${term}، بدون هزینهٔ اضافی.`,
   regular: "قیمت عادی: ",
   until: (date) => `تا ${date}`,
   notOffered: "عرضه نمی‌شود",

@@ -101,7 +101,7 @@ export const ps: Texts = {
   justTaken: "دا نوم په دې منځ کې ثبت شوی دی. لرې یې کړئ.",
   priceLater: "بیه د تایید پر مهال ښکاري",
 
-  pricesFor: (term) => `موده: ${term}، پرته له اضافي لګښته. د لېږد او راګرځولو موده تل ۱ کال ده.`,
+  pricesFor: (term) => `موده: ${term}، پرته له اضافي لګښته.`,
   regular: "عادي بیه: ",
   until: (date) => `تر ${date} پورې`,
   notOffered: "نه وړاندې کېږي",
