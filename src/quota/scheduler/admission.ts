@@ -64,8 +64,10 @@ export class Admission {
     const isBack = standing.kind === "returner";
     if (isBack || standing.kind === "reserved") this.#forgive(request, standing.ticket);
     if (standing.kind === "reserved") {
-      const entry = entryOf(standing.ticket);
-      return this.#isPaused(request, now) ? this.#refuse(request, entry, now) : entry;
+      const { ticket } = standing;
+      if (this.#isPaused(request, now)) return this.#refuse(request, ticket, now, { isOwed: true });
+      // Holders are served in the order of their due times, regardless of client.
+      return { kind: "reserved", usage: NO_USAGE, rank: ticket.dueAt, askedAt: ticket.askedAt, key };
     }
     if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
     const askedAt = isBack ? standing.ticket.askedAt : now;
@@ -137,23 +139,21 @@ export class Admission {
 
   /** The refusal of a request that could not be served in time after all. */
   refuseLate(waiter: Waiter): ServiceError {
+    const { request, key, kind } = waiter;
     const now = this.#settings.clock.monotonic();
-    if (this.#returnClaim(waiter, now)) {
-      const { lane } = waiter.request;
-      return this.#refuse(waiter.request, { ...waiter, kind: kindOf(lane, "newcomer") }, now, "late");
-    }
-    const standing = this.#settings.reservations.standing(waiter.key, now);
-    if (standing.kind === "early") return this.#refuseEarly(waiter.request, standing.ticket, now);
+    if (this.#returnClaim(waiter, now)) return this.#refuse(request, waiter, now, { isLate: true });
+    const standing = this.#settings.reservations.standing(key, now);
+    if (standing.kind === "early") return this.#refuseEarly(request, standing.ticket, now);
     // If its reservation is still there, it joined too early to claim it.
-    const entry = standing.kind === "reserved" ? entryOf(standing.ticket) : waiter;
-    return this.#refuse(waiter.request, entry, now, "late");
+    const isOwed = kind === "reserved" || standing.kind === "reserved";
+    const { askedAt } = standing.kind === "reserved" ? standing.ticket : waiter;
+    return this.#refuse(request, { key, askedAt }, now, { isOwed, isLate: true });
   }
 
   /** The refusal of a request whose call the upstream rejected, asking for a pause. */
   refuseForPause(request: QuotaRequest, entry: Entry): ServiceError {
-    const now = this.#settings.clock.monotonic();
-    this.#returnClaim({ request, key: entry.key }, now);
-    return this.#refuse(request, entry, now, "late");
+    const isOwed = entry.kind === "reserved";
+    return this.#refuse(request, entry, this.#settings.clock.monotonic(), { isOwed, isLate: true });
   }
 
   /** The refusal of a request whose call could not be recorded. */
@@ -193,7 +193,13 @@ export class Admission {
     return timeAt(callsBefore(kind, queue.ahead(kind, usage, expected)));
   }
 
-  #refuse(request: QuotaRequest, { kind, key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
+  /** `isOwed`: it has returned at its reserved second; `isLate`: it has waited. Both in vain. */
+  #refuse(
+    request: QuotaRequest,
+    { key, askedAt }: Pick<Ticket, "key" | "askedAt">,
+    now: number,
+    { isOwed = false, isLate = false } = {},
+  ): ServiceError {
     const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
     // Background work doesn't retry at a given second, so it gets no reservation.
@@ -203,20 +209,17 @@ export class Admission {
       return this.#refusal(request, { cause: "busy", inMs, kept: false }, now);
     }
     if (planned().own.plan("visitor").timeAt(0) > now + maxWaitMs) onNoCallInTime();
-    const openPart = kind === "reserved" ? "owed" : this.#partOpenTo(request, now);
+    const openPart = isOwed ? "owed" : this.#partOpenTo(request, now);
     const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, openPart }, this.#outlook(now));
     this.#fairShare.charge(request, now, REFUSED_COUNTS);
     const { isReserved: kept, dueAt } = ticket;
-    return this.#refusal(
-      request,
-      { cause: late ?? (kept ? "reserved" : "busy"), inMs: dueAt - now, kept },
-      now,
-    );
+    const cause = isLate ? "late" : kept ? "reserved" : "busy";
+    return this.#refusal(request, { cause, inMs: dueAt - now, kept }, now);
   }
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket, now: number): ServiceError {
     if (ticket.isReserved && this.#isPaused(request, ticket.dueAt))
-      return this.#refuse(request, entryOf(ticket), now);
+      return this.#refuse(request, ticket, now, { isOwed: true });
     // A search or cart requests several names, each with its own retry time, and returns at the first of them.
     const isForgiven = request.lane !== "exact";
     const again = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook(now));
@@ -254,7 +257,7 @@ export class Admission {
   }
 
   /** Returns a reservation that was claimed in vain for somebody who shares the request: they now make a request of their own, and can claim it. */
-  #returnClaim({ request, key }: Pick<Waiter, "request" | "key">, now: number): boolean {
+  #returnClaim({ request, key }: Waiter, now: number): boolean {
     const claimed = this.#claims.get(request);
     if (claimed === undefined || claimed.key === key) return false;
     this.#claims.delete(request);
@@ -293,11 +296,6 @@ export class Admission {
       backAndWaiting: queue.waiting("reserved"),
     };
   }
-}
-
-/** The entry of a reservation's holder. Reservations are served in the order of their due times, regardless of client. */
-function entryOf({ key, dueAt, askedAt }: Ticket): Entry {
-  return { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
 }
 
 export function urgencyOf(kind: Kind): Urgency {
