@@ -1,8 +1,8 @@
 /** The rules that decide which requests may wait and which are refused. */
 import { describe, expect, test } from "@jest/globals";
 import type { Lane } from "../../src/quota/lane.js";
-import type { Ask } from "../../src/quota/quota.js";
-import { ask, memoryQuota, outcome, WINDOW_MS } from "./support/asks.js";
+import type { Ask, Quota, QuotaRequest } from "../../src/quota/quota.js";
+import { ask, memoryQuota, outcome, refusalOf, retryTimeMs, spend, WINDOW_MS } from "./support/asks.js";
 import { ServiceError } from "../../src/errors.js";
 
 const BUDGET = 60;
@@ -67,4 +67,46 @@ test("a refused suggestion doesn't count as a client that wants calls", async ()
   await outcome(quota.run(ask({ client: "elsewhere", lane: "suggestion", maxWaitMs: 0 }), async () => {}));
   void quota.run(ask({ client: "waiting", maxWaitMs: Infinity }), async () => {});
   expect(quota.isContested("waiting")).toBe(false);
+});
+
+describe("a reservation whose call the upstream rejects, asking for a pause,", () => {
+  const PAUSE_MS = 30_000;
+
+  /** Makes a call that the upstream rejects, while another client has reserved what may be reserved. */
+  async function rejected(quota: Quota, request: QuotaRequest): Promise<ServiceError> {
+    return refusalOf(
+      quota.run(request, async (permit) => {
+        await outcome(quota.run(ask({ client: "another" }), async () => {}));
+        permit.answered();
+        await quota.pause(PAUSE_MS);
+        throw permit.refusal();
+      }),
+    );
+  }
+
+  test.each([
+    ["at its second", 0],
+    ["a little earlier, and waits until then", 5_000],
+  ])("is put off until after the pause if its holder returns %s", async (_when, earlyMs) => {
+    const { quota, clock } = memoryQuota(3);
+    await spend(quota, 3);
+    const inMs = retryTimeMs(await refusalOf(quota.run(ask(), async () => {})));
+    await clock.advance(inMs - earlyMs);
+    const refused = rejected(quota, ask());
+    await clock.advance(earlyMs + 100);
+    expect(await refused).toMatchObject({ kept: true, retryAfterMs: PAUSE_MS });
+    expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1 });
+  });
+
+  test("can still be claimed by a holder who shared the call of somebody else", async () => {
+    const { quota, clock } = memoryQuota(3);
+    await spend(quota, 3);
+    const inMs = retryTimeMs(await refusalOf(quota.run(ask({ client: "holder" }), async () => {})));
+    await clock.advance(inMs - 1_000);
+    const sharedBy = new Set([{ client: "first" }, { client: "holder" }]);
+    const refused = rejected(quota, ask({ client: "first", sharedBy }));
+    await clock.advance(1_100);
+    await refused;
+    expect(quota.refusal(ask({ client: "holder" }))).toMatchObject({ kept: true, retryAfterMs: PAUSE_MS });
+  });
 });

@@ -44,7 +44,7 @@ export class Admission {
   readonly #fairShare: FairShare;
   readonly #asked = new LatestOfTwo();
   readonly #refused = new LatestOfTwo();
-  /** The reservations that waiting requests have claimed, for their own clients or for others who share them. */
+  /** The reservations that requests have claimed, for their own clients or for others who share them. */
   readonly #claims = new WeakMap<QuotaRequest, Ticket>();
 
   constructor(settings: AdmissionSettings) {
@@ -107,7 +107,6 @@ export class Admission {
   served({ key, request }: Waiter): void {
     const { reservations } = this.#settings;
     const claimed = this.#claims.get(request);
-    this.#claims.delete(request);
     if (claimed !== undefined) reservations.forget(claimed.key);
     reservations.forget(key);
   }
@@ -152,8 +151,9 @@ export class Admission {
 
   /** The refusal of a request whose call the upstream rejected, asking for a pause. */
   refuseForPause(request: QuotaRequest, entry: Entry): ServiceError {
-    const isOwed = entry.kind === "reserved";
-    return this.#refuse(request, entry, this.#settings.clock.monotonic(), { isOwed, isLate: true });
+    const now = this.#settings.clock.monotonic();
+    const isOwed = !this.#returnClaim({ request, key: entry.key }, now) && this.#claims.has(request);
+    return this.#refuse(request, entry, now, { isOwed, isLate: true });
   }
 
   /** The refusal of a request whose call could not be recorded. */
@@ -257,7 +257,7 @@ export class Admission {
   }
 
   /** Returns a reservation that was claimed in vain for somebody who shares the request: they now make a request of their own, and can claim it. */
-  #returnClaim({ request, key }: Waiter, now: number): boolean {
+  #returnClaim({ request, key }: Pick<Waiter, "request" | "key">, now: number): boolean {
     const claimed = this.#claims.get(request);
     if (claimed === undefined || claimed.key === key) return false;
     this.#claims.delete(request);
