@@ -30,8 +30,7 @@ export interface QuotaRequest extends Omit<Ask, "waitUntilMs"> {
  * Why a request was refused. `reserved`: a call is reserved for its retry; `busy`: none could be reserved; `early`: it retried too early; `late`:
  * it waited in vain; `fault`: the ledger failed.
  */
-export const REFUSAL_CAUSES = ["reserved", "busy", "early", "late", "fault"] as const;
-export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+export type RefusalCause = "reserved" | "busy" | "early" | "late" | "fault";
 
 /** The retry times given to refused visitors, and whether they were accurate. */
 export interface WaitFigures {

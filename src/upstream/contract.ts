@@ -3,7 +3,7 @@
  * spelling of the vocabulary. Anything else is rejected as `upstream_contract`, so an uncertain answer never becomes a price, "available" or "taken".
  */
 import { canonicalHost, type DomainName } from "../domain-name.js";
-import { parseWholesale, type Wholesale } from "../money.js";
+import { parseWholesale, sameWholesale, type Wholesale } from "../money.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
 import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
@@ -167,7 +167,7 @@ function priceOf(
 }
 
 function isSamePrice(a: Wholesale | null, b: Wholesale | null): boolean {
-  return a !== null && b !== null && a.amount === b.amount && a.currency === b.currency;
+  return a !== null && b !== null && sameWholesale(a, b);
 }
 
 /** Whether the amount is for the whole term: no field next to it says that it is for a part. */
