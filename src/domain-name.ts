@@ -165,6 +165,7 @@ function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
 
 /** Splits a canonical host into one label and a TLD sold, dropping a leading `www.` unless it is the name itself. */
 function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
+  if (soldTlds.length === 0) throw invalidField(field, "can't be registered: no names are sold here");
   if (isSuffix(ascii, soldTlds)) throw invalidField(field, "is only an ending: add a name before it");
   let tld = "";
   for (const candidate of soldTlds) {

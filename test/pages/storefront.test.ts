@@ -80,27 +80,31 @@ describe("the refusal of a name", () => {
     "shop@kabul.af",
   ];
 
-  function refusal(text: string): ServiceError {
+  function refusal(text: string, sold: readonly string[] = SOLD): ServiceError {
     try {
-      parseSearchTerm(text, SOLD, "q");
+      parseSearchTerm(text, sold, "q");
     } catch (error) {
       if (error instanceof ServiceError) return error;
     }
     throw new Error(`${text} was not refused`);
   }
 
-  test.each(REFUSED)("has a reason in each language: %s", (text) => {
-    const { code, detail, errors } = refusal(text);
-    expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
-    const problem = new StorefrontProblem(code, detail, { errors });
-    const reasons = [en, fa, ps].map((texts) => wordsFor(texts, problem));
-    expect(new Set(reasons).size).toBe(3);
-    expect(reasons[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
-  });
+  test.each([...REFUSED.map((text) => [text, SOLD] as const), ["kabul.af", []] as const])(
+    "has a reason in each language: %s",
+    (text, sold) => {
+      const { code, detail, errors } = refusal(text, sold);
+      expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
+      const problem = new StorefrontProblem(code, detail, { errors });
+      const reasons = [en, fa, ps].map((texts) => wordsFor(texts, problem));
+      expect(new Set(reasons).size).toBe(3);
+      expect(reasons[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
+    },
+  );
 
   test("uses every translated reason except two", () => {
     const others = ["is missing", "no name of this label"];
-    const messages = REFUSED.map((text) => refusal(text).errors[0]?.message ?? "");
+    const refusals = [...REFUSED.map((text) => refusal(text)), refusal("kabul.af", [])];
+    const messages = refusals.map(({ errors }) => errors[0]?.message ?? "");
     const unused = REASONS.filter((reason) => !messages.some((message) => message.startsWith(reason)));
     expect(unused).toEqual(others);
   });

@@ -611,6 +611,25 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
   });
 });
 
+test("without any registrations, no name has a price, and the error names no endings", async () => {
+  const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { renewal: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+`;
+  const service = await startService({ clock: new FakeClock(), retail });
+  try {
+    const message = "can't be registered: no names are sold here";
+    for (const name of ["kabul.af", "kabul.com", "kabul"])
+      expect(problemOf(await service.ask(`/v1/availability?domain=${name}`)).errors).toEqual([
+        { field: "domain", message },
+      ]);
+    expect(problemOf(await service.ask("/v1/search?q=kabul.af")).errors).toEqual([{ field: "q", message }]);
+  } finally {
+    await service.close();
+  }
+});
+
 describe("when quota is short", () => {
   const small = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
 

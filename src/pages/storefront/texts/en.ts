@@ -34,6 +34,7 @@ const base: Base = {
     "must be one name directly before the ending": "Leave out the dots inside the name.",
     "must be a domain name, not an e-mail address": "This is an e-mail address. Type a name instead.",
     "no name of this label": "No name with this word can be registered for this term.",
+    "can't be registered": "We do not sell names at the moment.",
     other: (message) => `The name ${message}.`,
   },
 };

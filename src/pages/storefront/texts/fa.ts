@@ -139,6 +139,7 @@ export const fa: Texts = {
     "must be one name directly before the ending": "نقطه‌های میان نام را بردارید.",
     "must be a domain name, not an e-mail address": "این آدرس ایمیل است. به جای آن یک نام بنویسید.",
     "no name of this label": "با این کلمه نامی برای این مدت ثبت نمی‌شود.",
+    "can't be registered": "در حال حاضر نام نمی‌فروشیم.",
     other: (message) => `این نام پذیرفته نشد: ${latin(message)}`,
   },
 };

@@ -139,6 +139,7 @@ export const ps: Texts = {
     "must be one name directly before the ending": "د نوم په منځ کې ټکي لرې کړئ.",
     "must be a domain name, not an e-mail address": "دا د برېښنالیک پته ده. پر ځای یې یو نوم ولیکئ.",
     "no name of this label": "له دې کلمې سره نوم د دې مودې لپاره نه ثبتېږي.",
+    "can't be registered": "اوس مهال نوم نه پلورو.",
     other: (message) => `دا نوم ونه منل شو: ${latin(message)}`,
   },
 };

@@ -43,6 +43,7 @@ export const REASONS = [
   "must be one name directly before the ending",
   "must be a domain name, not an e-mail address",
   "no name of this label",
+  "can't be registered",
 ] as const;
 
 /** What is wrong and what to do about it. */
