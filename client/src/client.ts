@@ -234,7 +234,7 @@ const NOT_MODIFIED = 304;
 /** `?a=b&c=d,e`, without parameters that are undefined. */
 function searchOf(query: Parameters): string {
   const parts = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${encodeURIComponent([value].flat().join(","))}`],
+    value === undefined ? [] : [`${name}=${encodeURIComponent(String(value))}`],
   );
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }

@@ -241,7 +241,7 @@ const LETTERS_AND_HYPHENS = /^(?!-)[\u200C-\u200D\p{L}\p{M}\p{N}-]+(?<!-)$/u;
 /** Whether the text may be meant as a name: its label has at least three characters, only letters, digits and inner hyphens. */
 export function canBeName(text: string): boolean {
   const [label = ""] = hostIn(text).split(".");
-  return Array.from(label).length >= 3 && LETTERS_AND_HYPHENS.test(label);
+  return [...label].length >= 3 && LETTERS_AND_HYPHENS.test(label);
 }
 
 /** The host in a pasted URL: without its scheme, `www.`, path and final dot. */
@@ -249,7 +249,7 @@ export function hostIn(text: string): string {
   return text
     .trim()
     .replace(/^(?:[a-z][a-z\d+.-]*:)?\/\//i, "")
-    .replace(/[/?#].*$/s, "")
+    .replace(/[/?#].*/s, "")
     .replace(/^www\./i, "")
     .replace(/\.$/, "");
 }
