@@ -34,7 +34,7 @@ describeWithRedis("behind a load balancer,", () => {
       replicasMax = replicas,
       ...visitors
     }: Omit<WaitsSettings, "budget" | "seed"> & { readonly oneWayMs: number; readonly replicasMax?: number },
-    balance: (request: number) => number,
+    balance: (request: number, atMs: number) => number,
   ): Promise<WaitsResult> {
     const random = mulberry(3);
     const latencyMs = (): number => oneWayMs + random();
@@ -47,7 +47,10 @@ describeWithRedis("behind a load balancer,", () => {
       commandTimeoutMs: Math.max(100, 6 * oneWayMs),
     });
     const quotas = fleet.replicas.map(({ quota }) => quota);
-    const result = await waits({ ...visitors, budget: BUDGET, seed: 57 }, { clock, quotas, balance });
+    const result = await waits(
+      { ...visitors, budget: BUDGET, seed: 57 },
+      { clock, quotas, balance: (request) => balance(request, clock.monotonic()) },
+    );
     fleet.close();
     return result;
   }
@@ -87,6 +90,18 @@ describeWithRedis("behind a load balancer,", () => {
     const { claimed, served, moved } = result.reservations;
     expect(claimed).toBeGreaterThan(50);
     expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved) - 1);
+  });
+
+  test("the shared calls are used by the replica that all visitors have moved to, instead of waiting for the former one", async () => {
+    const windows = 12;
+    const result = await crowd(
+      2,
+      { replicasMax: 5, load: 2, carts: 1 / 3, windows, oneWayMs: 0.3 },
+      (_, atMs) => Math.floor(atMs / (2 * WINDOW_MS)),
+    );
+    const { claimed, served } = result.reservations;
+    expect(served).toBeGreaterThanOrEqual(0.97 * claimed);
+    expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.91);
   });
 
   describe("a visitor who waits for its reserved call at one of two replicas with a call each,", () => {

@@ -34,3 +34,11 @@ test("demand that was steady for a while is counted as it is, and forgotten when
   expect(demand.perWindow(now)).toBeCloseTo(30, -1);
   expect(demand.perWindow(now + 5 * WINDOW_MS)).toBeLessThan(0.5);
 });
+
+test("demand that has ended is soon no more than what a quiet replica has", () => {
+  const demand = new Demand(WINDOW_MS);
+  let now = 0;
+  for (; now < 6 * WINDOW_MS; now += WINDOW_MS / 100) demand.wanted(now);
+  expect(demand.perWindow(now)).toBeCloseTo(100, -1);
+  expect(demand.perWindow(now + WINDOW_MS / 6)).toBeLessThanOrEqual(12);
+});

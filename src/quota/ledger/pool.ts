@@ -21,7 +21,13 @@ export function dividePool(pool: readonly Slot[], demand: number, demandElsewher
   return { ours, others };
 }
 
-/** Counts the calls per window that visitors want, the latest ones most. */
+/** A replica counts as having at most this many requests in the time since the last one. */
+const SINCE_LAST = 2;
+
+/**
+ * Counts the calls per window that visitors want, the latest ones most. When visitors have moved to another replica, the pool would stay unused there
+ * until the count has fallen, so it falls at once.
+ */
 export class Demand {
   readonly #windowMs: number;
   #count = 0;
@@ -32,11 +38,15 @@ export class Demand {
   }
 
   wanted(now: number): void {
-    this.#count = this.perWindow(now) + 1;
+    this.#count = this.#average(now) + 1;
     this.#countedAt = now;
   }
 
   perWindow(now: number): number {
+    return Math.min(this.#average(now), (SINCE_LAST * this.#windowMs) / (now - this.#countedAt));
+  }
+
+  #average(now: number): number {
     return this.#count * Math.exp((this.#countedAt - now) / this.#windowMs);
   }
 }
