@@ -236,12 +236,12 @@ function together(due: ReadonlyMap<string, number>) {
 }
 
 /** Allows the joiners of Arabic script, and no hyphen at either end. */
-const LETTERS_AND_HYPHENS = /^(?!-)[\u200C-\u200D\p{L}\p{M}\p{N}-]+(?<!-)$/u;
+const POSSIBLE_LABEL = /^(?!-)[\u200C-\u200D\p{L}\p{M}\p{N}-]{3,}(?<!-)$/u;
 
 /** Whether the text may be meant as a name: its label has at least three characters, only letters, digits and inner hyphens. */
 export function canBeName(text: string): boolean {
   const [label = ""] = hostIn(text).split(".");
-  return [...label].length >= 3 && LETTERS_AND_HYPHENS.test(label);
+  return POSSIBLE_LABEL.test(label);
 }
 
 /** The host in a pasted URL: without its scheme, `www.`, path and final dot. */
