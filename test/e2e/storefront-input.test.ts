@@ -167,7 +167,7 @@ describeWithBrowser("the search box", () => {
     page.on("request", (request) => requests.push(request.url()));
     await page.locator("#search-again").press("Enter");
     expect(await row(page, "google.af").getAttribute("data-state")).toBe("taken");
-    await page.getByText("1 of 3 are available.", { exact: true }).first().waitFor();
+    await page.getByText("1 of 3 is available.", { exact: true }).first().waitFor();
     expect(await row(page, "kabul.af").getAttribute("data-state")).toBe("available");
     expect(at.calls(CHECK)).toBe(before + 1);
     expect(requests.filter((url) => url.includes("google"))).toEqual([]);

@@ -82,7 +82,8 @@ export const en = {
     order:
       "At the checkout you pay exactly that price. Then the name is registered for you, for the years that you chose.",
     renewHeading: "4. Keep it",
-    renew: "The name stays yours for as long as you renew it. The renewal price is shown next to every name.",
+    renew:
+      "The name stays yours for as long as you renew it. The renewal price is shown next to the name if it is known.",
     terms: "Terms",
     privacy: "Privacy",
     demo: "This is a demonstration. You cannot order anything here.",
@@ -97,7 +98,8 @@ export const en = {
   list: (names: string) => `A list of ${names} names. Press Enter to check them.`,
   listTooLong: (names: string) => `Only the first ${names} names will be checked. Press Enter to start.`,
   checkedOf: (checked: string, all: string) => `${checked} of ${all} names checked…`,
-  availableOf: (available: string, all: string) => `${available} of ${all} are available.`,
+  availableOf: (available: string, all: string) =>
+    `${available} of ${all} ${available === "1" ? "is" : "are"} available.`,
   notAll: "Some names could not be checked yet.",
   again: (duration: string) => `We will try again in ${duration}.`,
   slow: (duration: string) =>
