@@ -21,7 +21,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 /** Creates a button that doesn't submit a form. */
 export function button(
   attributes: Attributes,
-  press: () => void,
+  press: (event: MouseEvent) => void,
   ...children: readonly Child[]
 ): HTMLButtonElement {
   const made = element("button", { type: "button", ...attributes }, ...children);

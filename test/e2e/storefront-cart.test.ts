@@ -81,6 +81,19 @@ describeWithBrowser("the cart", () => {
     await says("");
   });
 
+  test("loses one name to a double click, not also the next one, which moves under the pointer", async () => {
+    const { page } = await shop.visitor();
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
+      await row(page, domain).locator("button").click();
+    await page.locator('[data-remove="kabul.af"]').dblclick();
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.com.af", "kabul.net.af"]);
+    await page.locator("#cart-undo").click();
+    await page.locator('[data-remove="kabul.com.af"]').click();
+    await page.locator('[data-remove="kabul.net.af"]').click();
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
+  });
+
   test("keeps the focus on a button in it while prices are confirmed and redrawn", async () => {
     const { page } = await shop.visitor();
     await searchFor(page, "kabul");

@@ -198,7 +198,10 @@ export class CartView {
         "data-remove": item.domain,
         "aria-label": texts.removeNamed(item.unicodeName),
       },
-      () => this.#cart.remove(item.domain),
+      ({ detail: clicks }) => {
+        // At the second click of a double click, the next name has moved under the pointer.
+        if (clicks < 2) this.#cart.remove(item.domain);
+      },
       "×",
     );
     const price = line === undefined ? item.price : line.price;
