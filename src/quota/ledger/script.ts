@@ -10,9 +10,9 @@
  * no other until it has seen the loan. If it is cut off in the meantime, it uses one slot less.
  *
  * Table. `generation`: the time of its creation, later than that of every table known before. `unconfirmed`: the replicas that may have seen writes
- * that the table has lost, until `poolFrom`. `settledFrom`: from when newcomers can get a share. `stood`: for how long Redis's clock has stood still
- * in all, as far as any member has found; until `stoodUntil`, requests from before the last time may still arrive. `former`: the members that left
- * or died within the last `deadMs`, with their last revision and request.
+ * that the table has lost, each with when its calls have rested (in earlier builds all until `poolFrom`). `settledFrom`: from when newcomers can get
+ * a share. `stood`: for how long Redis's clock has stood still in all, as far as any member has found; until `stoodUntil`, requests from before the
+ * last time may still arrive. `former`: the members that left or died within the last `deadMs`, with their last revision and request.
  *
  * Slot. `at`: the latest time at which its last call can have arrived. `grant`: the call in flight. `owner`: the replica that makes it. `before`:
  * the value of `at` before that call. `holder`: see above. `leaving`: the revision whose reply asks the holder to give up the slot. `assumed`:
@@ -196,11 +196,16 @@ if now - (s.requestedAt or s.now) + stoodMs > q.evictMs / 2 then
   s.trustedFrom = now + q.localAfterMs
   s.poolFrom = now + q.longestMs + q.occupiedMs
   s.unconfirmed = s.unconfirmed or {}
-  for name, member in pairs(s.members) do if s.now - member.seen <= q.localAfterMs then s.unconfirmed[name] = true end end
+  for name, member in pairs(s.members) do
+    if s.now - member.seen <= q.localAfterMs then s.unconfirmed[name] = s.poolFrom end
+  end
 end
 if s.unconfirmed then
   s.unconfirmed[q.me] = nil
-  if not next(s.unconfirmed) or now >= s.poolFrom then s.unconfirmed = nil end
+  for name, from in pairs(s.unconfirmed) do
+    if now >= (tonumber(from) or s.poolFrom) then s.unconfirmed[name] = nil end
+  end
+  if not next(s.unconfirmed) then s.unconfirmed = nil end
 end
 s.requestedAt = now
 -- A process that has just started can't detect a step of Redis's clock. While others can, it doesn't advance the time by which slots have rested.
