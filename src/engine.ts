@@ -184,6 +184,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
+    hasOutage: () => upstream.health().openCircuits.length > 0,
     windowMs: config.quota.windowMs,
     clock,
     log,

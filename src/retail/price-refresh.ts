@@ -35,6 +35,8 @@ export interface PriceRefreshSettings {
   readonly freshMs: number;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
+  /** Whether an operation of the upstream keeps failing. */
+  readonly hasOutage: () => boolean;
   /** The quota's window. */
   readonly windowMs: number;
   /** Called with the number of prices that a round has refreshed, if any. */
@@ -49,7 +51,7 @@ const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
 
 export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
-  const { sold, quotes, pool, roomInMs, windowMs, clock, log } = settings;
+  const { sold, quotes, pool, roomInMs, hasOutage, windowMs, clock, log } = settings;
   const failed = new Map<string, { readonly error: ServiceError; readonly atMs: number }>();
   const wanted = new Set<string>();
   let background: Background | null = null;
@@ -94,7 +96,8 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
         }
       }
     };
-    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    // During an outage, the first call may fail like those of other operations; then no other is made.
+    await Promise.all(Array.from({ length: hasOutage() ? 1 : AT_A_TIME }, work));
     if (refreshed > 0) settings.onRefreshed(refreshed);
     return left > 0 ? "no room" : CHECK_EVERY_MS;
   }
