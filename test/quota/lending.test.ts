@@ -15,9 +15,6 @@ const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
 
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-/** Three update intervals, in which all replicas learn of each other. */
-const threeUpdates = (): Promise<void> => sleep(ALONE_AFTER_MS / 2);
-
 const SETTINGS = { limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 };
 const open = async (): Promise<SharedLedger> => openSharedLedger(SETTINGS);
 
@@ -34,13 +31,15 @@ async function drain(ledger: Ledger): Promise<{ own: number; borrowed: number }>
 
 /** Keeps taking slots without using them, so that the replica's share isn't lent to the pool. */
 function keepBusy({ ledger }: Replica): () => void {
-  const timer = setInterval(() => {
+  function take(): void {
     // A ledger that is closed meanwhile rejects.
     void ledger.take().then(
       (taken) => ("slot" in taken ? ledger.settle(taken.slot, "unsent") : undefined),
       () => {},
     );
-  }, 50);
+  }
+  take();
+  const timer = setInterval(take, 50);
   return () => {
     clearInterval(timer);
   };
@@ -52,11 +51,12 @@ describeWithRedis("a slot of another replica", () => {
   test("is lent to urgent requests, and a second one only after its owner has seen the first loan", async ({
     replica,
     ready,
+    updated,
   }) => {
     const [busy, urgent] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(busy);
-    await threeUpdates();
+    await updated();
     expect(await drain(urgent.ledger)).toEqual({ own: SHARE, borrowed: 0 });
     urgent.ledger.urgent([systemClock.monotonic()]);
     await until(async () => (await drain(urgent.ledger)).borrowed > 0, "the loan of a slot");
@@ -71,29 +71,33 @@ describeWithRedis("a slot of another replica", () => {
   test("goes to urgent requests before the requests of its owner that aren't urgent", async ({
     replica,
     ready,
+    updated,
   }) => {
     const [first, second] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(first);
-    await threeUpdates();
+    await updated();
     await drain(second.ledger);
     second.ledger.urgent([systemClock.monotonic()]);
-    await threeUpdates();
+    await updated();
     stop();
     expect(await drain(first.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
     expect(await drain(second.ledger)).toEqual({ own: 0, borrowed: 1 });
   });
 
   /** What two replicas get that both have urgent requests: the owner of the slots, and one that has used its own. */
-  async function shared({ replica, ready }: SharedLedger, waits: { ownerMs: number; otherMs: number }) {
+  async function shared(
+    { replica, ready, updated }: SharedLedger,
+    waits: { ownerMs: number; otherMs: number },
+  ) {
     const [owner, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(owner);
-    await threeUpdates();
+    await updated();
     await drain(other.ledger);
     owner.ledger.urgent([systemClock.monotonic() - waits.ownerMs]);
     other.ledger.urgent([systemClock.monotonic() - waits.otherMs]);
-    await threeUpdates();
+    await updated();
     stop();
     return { owner: await drain(owner.ledger), other: await drain(other.ledger) };
   }
@@ -116,11 +120,12 @@ describeWithRedis("a slot of another replica", () => {
     server,
     replica,
     ready,
+    updated,
   }) => {
     const [lender, other] = [await replica(), await replica()];
     await ready();
     other.ledger.urgent([systemClock.monotonic()]);
-    await threeUpdates();
+    await updated();
     server.hang();
     await sleep(ALONE_AFTER_MS + 200);
     expect(await drain(lender.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
@@ -132,15 +137,15 @@ describeWithRedis("a slot of another replica", () => {
 describeWithRedis("a slot that two other replicas want for urgent requests", () => {
   const test = concurrentTest(async () => openSharedLedger({ ...SETTINGS, replicasMax: 3 }));
 
-  test("is lent to the one that has waited longest", async ({ replica, ready }) => {
+  test("is lent to the one that has waited longest", async ({ replica, ready, updated }) => {
     const [owner, later, earlier] = [await replica(), await replica(), await replica()];
     await ready();
     const stop = keepBusy(owner);
-    await threeUpdates();
+    await updated();
     await Promise.all([drain(later.ledger), drain(earlier.ledger)]);
     later.ledger.urgent([systemClock.monotonic() - 1000]);
     earlier.ledger.urgent([systemClock.monotonic() - 2000]);
-    await threeUpdates();
+    await updated();
     expect((await drain(later.ledger)).borrowed).toBe(0);
     // One each time the owner looks; on a busy machine that may be twice.
     expect((await drain(earlier.ledger)).borrowed).toBeGreaterThan(0);
@@ -150,12 +155,13 @@ describeWithRedis("a slot that two other replicas want for urgent requests", () 
   test("is lent even while slots of the pool are kept for a replica that is silent", async ({
     replica,
     ready,
+    updated,
   }) => {
     const [owner, other, silent] = [await replica(), await replica(), await replica()];
     await ready();
     const stop = keepBusy(owner);
     await drain(other.ledger);
-    await threeUpdates();
+    await updated();
     // The slots that the idle one has left to the pool, which now have to rest.
     expect((await drain(other.ledger)).own).toBeGreaterThan(0);
     other.ledger.urgent([systemClock.monotonic()]);
@@ -169,12 +175,12 @@ describeWithRedis("a slot that two other replicas want for urgent requests", () 
 describeWithRedis("a replica that gets no replies, although Redis executes its commands,", () => {
   const test = concurrentTest(open);
 
-  test("lends no slot that it may soon use alone", async ({ replica, ready }) => {
+  test("lends no slot that it may soon use alone", async ({ replica, ready, updated }) => {
     const [unanswered, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(unanswered);
     other.ledger.urgent([systemClock.monotonic()]);
-    await threeUpdates();
+    await updated();
     await Promise.all([drain(unanswered.ledger), drain(other.ledger)]);
     // Its slots have rested shortly after it continues alone.
     await sleep(WINDOW_MS - ALONE_AFTER_MS - 50);
@@ -199,21 +205,25 @@ describeWithRedis("a replica with a larger `replicasMax` than the others", () =>
     return shares;
   }
 
-  test("has no share while theirs make up the whole budget", async ({ replica, ready }) => {
+  test("has no share while theirs make up the whole budget", async ({ replica, ready, updated }) => {
     const both = [await replica(), await replica()];
     await ready();
     const third = await replica({ replicasMax: 4 });
     await ready();
-    await threeUpdates();
+    await updated();
     expect(await sharesOf([...both, third])).toEqual([SHARE, SHARE, 0]);
   });
 
-  test("leaves one of them without a share if it started before that one", async ({ replica, ready }) => {
+  test("leaves one of them without a share if it started before that one", async ({
+    replica,
+    ready,
+    updated,
+  }) => {
     const [first, early] = [await replica(), await replica({ replicasMax: 4 })];
     await ready();
     const last = await replica();
     await ready();
-    await threeUpdates();
+    await updated();
     // The first replica that asks uses the slots in nobody's share.
     expect(await sharesOf([first, last, early])).toEqual([BUDGET - SHARE / 2, 0, SHARE / 2]);
   });
@@ -222,12 +232,16 @@ describeWithRedis("a replica with a larger `replicasMax` than the others", () =>
 describeWithRedis("a replica whose last reply came late", () => {
   const test = concurrentTest(open);
 
-  test("counts a slot as lent even if it seems not to have rested by then", async ({ replica, ready }) => {
+  test("counts a slot as lent even if it seems not to have rested by then", async ({
+    replica,
+    ready,
+    updated,
+  }) => {
     const [late, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(late);
     other.ledger.urgent([systemClock.monotonic()]);
-    await threeUpdates();
+    await updated();
     await Promise.all([drain(late.ledger), drain(other.ledger)]);
     const [askedAfterMs, lateMs] = [1400, 900];
     await sleep(askedAfterMs);
@@ -297,6 +311,7 @@ describeWithRedis("the share that a replica has lent before it is cut off", () =
   test("counts as used once for each call that the replica has made, including one in flight", async ({
     replica,
     ready,
+    updated,
   }) => {
     const [lender, busy] = [await replica(), await replica()];
     await ready();
@@ -311,7 +326,7 @@ describeWithRedis("the share that a replica has lent before it is cut off", () =
     calls.push(performance.now());
     await take(lender);
     lender.heal();
-    await threeUpdates();
+    await updated();
     await take(busy);
     await take(lender);
     expect(largestWindow(calls, windowMs)).toBe(BUDGET);
@@ -323,7 +338,7 @@ describeWithRedis("when Redis has lost the table,", () => {
   const test = concurrentTest(open);
 
   describe("the budget is kept", () => {
-    test("even if a copy of an earlier table is restored", async ({ server, replica, ready }) => {
+    test("even if a copy of an earlier table is restored", async ({ server, replica, ready, updated }) => {
       const settings = { replicasMax: 4 };
       const [a, b] = [await replica(settings), await replica(settings)];
       await ready();
@@ -334,7 +349,7 @@ describeWithRedis("when Redis has lost the table,", () => {
       const before = await drained();
       expect(before).toBeGreaterThan(BUDGET / 2);
       await server.command("DEL", TABLE);
-      await threeUpdates();
+      await updated();
       await server.command("COPY", "copied", TABLE, "REPLACE");
       expect(before + (await drained())).toBeLessThanOrEqual(BUDGET);
     });
@@ -343,12 +358,13 @@ describeWithRedis("when Redis has lost the table,", () => {
       server,
       replica,
       ready,
+      updated,
     }) => {
       const [unanswered, other] = [await replica(), await replica()];
       await ready();
       const stop = keepBusy(unanswered);
       other.ledger.urgent([systemClock.monotonic()]);
-      await threeUpdates();
+      await updated();
       stop();
       unanswered.dropReplies();
       const before = await drain(other.ledger);
@@ -364,7 +380,12 @@ describeWithRedis("when Redis has lost the table,", () => {
       );
     });
 
-    test("even if replies about the lost table are still to come", async ({ server, replica, ready }) => {
+    test("even if replies about the lost table are still to come", async ({
+      server,
+      replica,
+      ready,
+      updated,
+    }) => {
       const [late, other] = [await replica(), await replica()];
       await ready();
       late.delay(ALONE_AFTER_MS / 4);
@@ -374,7 +395,7 @@ describeWithRedis("when Redis has lost the table,", () => {
       const taken = (await Promise.all(asked)).filter((one) => "slot" in one);
       expect(taken).toHaveLength(SHARE);
       late.delay(0);
-      await threeUpdates();
+      await updated();
       const more = [await drain(late.ledger), await drain(other.ledger)];
       expect(taken.length + more.reduce((sum, { own }) => sum + own, 0)).toBeLessThanOrEqual(BUDGET);
     });
@@ -383,12 +404,13 @@ describeWithRedis("when Redis has lost the table,", () => {
       server,
       replica,
       ready,
+      updated,
     }) => {
       const [a, cutOff] = [await replica(), await replica()];
       await ready();
       cutOff.kill();
       await server.command("DEL", TABLE);
-      await threeUpdates();
+      await updated();
       const started = await replica();
       // Slots of unknown use have rested.
       await sleep(WINDOW_MS + 1500);

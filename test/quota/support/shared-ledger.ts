@@ -44,6 +44,8 @@ export interface SharedLedger extends World {
   replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
   /** Resolves when a new table can be used and each replica has its share. */
   ready(): Promise<void>;
+  /** Resolves when all replicas know what each of them has told Redis, and have answered that. */
+  updated(): Promise<void>;
   /** Resolves when all replicas can reach Redis. */
   reconnected(): Promise<void>;
 }
@@ -90,6 +92,10 @@ export async function openSharedLedger(
   const directory = await mkdtemp(join(tmpdir(), "shared-ledger-"));
   const links: RedisLink[] = [];
   const ledgers = new Set<Ledger>();
+  async function updated(rounds: number): Promise<void> {
+    for (let round = 0; round < rounds; round += 1)
+      await Promise.all([...ledgers].map((ledger) => ledger.pause(0)));
+  }
   return {
     server,
     async stopClock(forMs) {
@@ -176,9 +182,9 @@ export async function openSharedLedger(
       const { evictMs } = timesOf(settings.windowMs, settings.longestCallMs);
       await new Promise((done) => setTimeout(done, evictMs + 50));
       // A replica gets its share with the first request after the others have learned of it.
-      for (let round = 0; round < 2; round += 1)
-        await Promise.all([...ledgers].map((ledger) => ledger.pause(0)));
+      await updated(2);
     },
+    updated: () => updated(3),
     reconnected: () => until(() => links.every((link) => link.reachable()), "the reconnection"),
     async close() {
       await Promise.all([...ledgers].map((ledger) => ledger.close()));
