@@ -145,7 +145,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const route = kind !== undefined || (isCart && refusal === null) ? path : "none";
     response.writeHead(status, headers);
     function end(): void {
-      response.end(isSame || method === "HEAD" ? undefined : body, "latin1");
+      if (!isSame && method !== "HEAD") writeOnce(response, body);
+      response.end();
       onceSettled(response, (isSent) => {
         parts.accessLog({ id, startedAtMs, route, code, method }, isSent ? status : 499);
       });
@@ -173,6 +174,13 @@ function together(): (act: () => void) => void {
   return (act) => {
     if (acts.push(act) === 1) setImmediate(doAll);
   };
+}
+
+/** Writes the headers and the body at once. From `end`, Node would write them with an empty part behind, as a list, which takes 5 % longer. */
+function writeOnce(response: ServerResponse, body: Rendered["body"]): void {
+  response.cork();
+  response.write(body, "latin1");
+  response.uncork();
 }
 
 /** Reports whether an ended answer reached the socket: usually known immediately, without the cost of a listener. */
