@@ -1,6 +1,6 @@
 /**
  * Hands the reservations of a process to the next one in the same folder. They are saved while it runs, so a killed process loses only the latest.
- * Clients aren't written down.
+ * Those whose second has passed in between are due soon after the start. Clients aren't written down.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -23,6 +23,11 @@ interface SaveReservationsSettings {
 /** How soon a change is saved. With more reservations than this it takes as many ms, because all of them are written each time. */
 const SAVE_AFTER_MS = 250;
 
+/** By then, most holders who found no process have tried again. */
+const DUE_AFTER_START_MS = 1000;
+/** A holder whose second passed this long ago counts as gone. */
+const MAX_OVERDUE_MS = 60_000;
+
 /** Times are on the wall clock, because the machine may have been restarted. */
 const savedSchema = z.array(
   z.strictObject({
@@ -44,10 +49,12 @@ export function saveReservations(
   let saved = 0;
   let cancelSave: (() => void) | null = null;
 
+  const startedAt = clock.monotonic();
   for (const { key, dueAtMs, askedAtMs, ...rest } of file.load() ?? []) {
-    const dueAt = dueAtMs - wallAheadMs;
+    const wasDueAt = dueAtMs - wallAheadMs;
     // The longest wait lasts until a window after a pause of the upstream; a time further ahead comes from a clock that was set back.
-    if (dueAt > clock.monotonic() + MAX_PAUSE_MS + 2 * windowMs) continue;
+    if (wasDueAt > startedAt + MAX_PAUSE_MS + 2 * windowMs || wasDueAt < startedAt - MAX_OVERDUE_MS) continue;
+    const dueAt = wasDueAt < startedAt ? startedAt + DUE_AFTER_START_MS : wasDueAt;
     own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
   }
 

@@ -219,6 +219,35 @@ describe("a call that was reserved before a restart", () => {
     await expectClaim(quota);
   });
 
+  test.each([
+    ["can be claimed soon after it if its second has passed meanwhile", 30_000, 1],
+    ["has ended if its second passed more than a minute before it", 61_000, 0],
+  ])("%s", async (_what, lateMs, honoured) => {
+    const inMs = await reserved();
+    await clock.advance(inMs + lateMs);
+    const quota = await open(1, clock).of("first");
+    await clock.advance(1000);
+    await quota.run(VISITOR, async () => null);
+    expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: honoured, honoured });
+  });
+
+  test("can be claimed after a kill if its holder was already waiting for it", async () => {
+    await open().openAll([]);
+    const before = await quotas.of("first");
+    await clock.advance(await reserve(before));
+    await before.pause(1_000);
+    const waiting = before.run({ ...VISITOR, maxWaitMs: 8_000 }, async () => null);
+    waiting.catch(() => undefined);
+    await settle();
+    expect(before.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 0 });
+    const other = { ...VISITOR, client: "another visitor" };
+    expect(before.refusal(other)).toMatchObject({ kept: true });
+    await clock.advance(250);
+    await until(() => saved().split("dueAtMs").length === 3, "both reservations are saved");
+    const quota = await afterKill(1_000);
+    await expectClaim(quota);
+  });
+
   test("can be claimed after it if its call was being made, and the upstream asked for a pause instead", async () => {
     await open().openAll([]);
     const before = await quotas.of("first");

@@ -107,8 +107,8 @@ export class Reservations {
   /** Oldest first. */
   readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   readonly #reserved = new Map<string, Ticket>();
-  /** The keys of claimed reservations whose holders still wait. Other replicas keep these, because a lost connection may be replaced there. */
-  readonly #claimed = new Set<string>();
+  /** Claimed reservations whose holders still wait. The other replicas and the next process keep these, because the connection may be lost. */
+  readonly #claimed = new Map<string, Ticket>();
   /** The reservations of each second of the monotonic clock. */
   readonly #dueIn = new Map<number, Set<string>>();
   /** How many will return in each second without a reservation. */
@@ -154,7 +154,7 @@ export class Reservations {
   /** Call when the holder of a reservation that is due waits for its call. It then ends with `forget`, `unclaim`, `adopt` or `refuse`. */
   claim(ticket: Ticket): void {
     this.#release(ticket);
-    this.#claimed.add(ticket.key);
+    this.#claimed.set(ticket.key, ticket);
   }
 
   /** Takes over a reservation of another replica; null: it is over. */
@@ -184,16 +184,16 @@ export class Reservations {
     else this.forget(ticket.key);
   }
 
-  /** The reservations made by this replica. */
+  /** The reservations made by this replica that haven't had their call. */
   own(): readonly Reservation[] {
-    return [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
+    return [...this.#reserved.values(), ...this.#claimed.values()].filter(({ isElsewhere }) => !isElsewhere);
   }
 
-  /** Returns the reservations made by this replica and ends them here; other replicas keep theirs. */
+  /** Returns the unclaimed reservations made by this replica and ends them here; other replicas keep theirs. */
   handOver(): readonly Reservation[] {
-    const own = this.own();
-    for (const reservation of own) this.#release(reservation);
-    return own;
+    const unclaimed = [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
+    for (const reservation of unclaimed) this.#release(reservation);
+    return unclaimed;
   }
 
   /** Makes a ticket: with the first second that can be reserved, or without a reservation and for the whole window. */
