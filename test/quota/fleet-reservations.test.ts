@@ -9,14 +9,7 @@ import { ask, outcome, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";
 import { openTimedFleet, type TimedReplica } from "./support/timed-fleet.js";
-import {
-  counted,
-  servedWithin,
-  useOfSafeBound,
-  waits,
-  type WaitsResult,
-  type WaitsSettings,
-} from "./support/waits.js";
+import { counted, useOfSafeBound, waits, type WaitsResult, type WaitsSettings } from "./support/waits.js";
 
 const BUDGET = 57;
 
@@ -102,6 +95,15 @@ describeWithRedis("behind a load balancer,", () => {
     const { claimed, served } = result.reservations;
     expect(served).toBeGreaterThanOrEqual(0.97 * claimed);
     expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.91);
+  });
+
+  test("a replica that all visitors reach uses the calls of the idle ones", async () => {
+    const windows = 8;
+    const result = await crowd(4, { load: 2, windows, oneWayMs: 0.3 }, () => 0);
+    const { claimed, served } = result.reservations;
+    expect(served).toBeGreaterThanOrEqual(0.97 * claimed);
+    expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.91);
+    expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
   });
 
   describe("a visitor who waits for its reserved call at one of two replicas with a call each,", () => {
@@ -208,8 +210,11 @@ describeWithRedis("behind a load balancer,", () => {
         const { claimed, served } = result.reservations;
         expect(claimed).toBeGreaterThan(80);
         expect(served).toBeGreaterThanOrEqual(0.99 * claimed);
-        const carts = counted(result, windows).filter(({ lane }) => lane === "checkout");
-        expect(carts.length === 0 ? 1 : servedWithin(carts, 8000)).toBeGreaterThanOrEqual(0.99);
+        const late = counted(result, windows).filter(
+          ({ lane, arrivedAt, servedAt }) => lane === "checkout" && (servedAt ?? Infinity) - arrivedAt > 8000,
+        );
+        // Of some fifty carts; of several that come at once, one may be refused.
+        expect(late.length).toBeLessThanOrEqual(1);
         expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
       });
     },

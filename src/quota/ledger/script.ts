@@ -462,9 +462,8 @@ if q.op == 'take' and s.pausedUntil <= now then
     for id, one in ipairs(s.slots) do if one == slot then taken = id end end
   end
 end
-if q.op == 'take' then
-  if taken == 0 then s.wantedAt = now; s.wantedBy = q.me end
-elseif q.op == 'settle' then
+if q.poolDemand > 0 or q.op == 'take' and taken == 0 then s.wantedAt = now; s.wantedBy = q.me end
+if q.op == 'settle' then
   local slot = s.slots[q.id]
   if slot.grant == q.grant then
     slot.at = q.outcome == 'unsent' and slot.before or now + 1 + q.graceMs
