@@ -1,8 +1,10 @@
 /** An hour without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { openApiDocument } from "../../src/http/openapi.js";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
 import {
   bearer,
   callsOf,
@@ -200,14 +202,16 @@ test("taken names are shown as stale until they expire, available ones for at mo
     expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: true });
   }));
 
-test("a price list that was never loaded gives the reason and a retry time, as other answers do", async () => {
+test("a price list that was never loaded gives the reason and a retry time, as documented and as other answers do", async () => {
   const sandbox = await startSandbox();
   sandbox.control.revoke(sandbox.credential().key);
   const env = { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
   try {
     await withService({ at: sandbox, warm: false, env }, async ({ ask }, clock) => {
       const refusalOf = async (path: string): Promise<unknown> => {
-        const { status, code, retryAfter } = problemOf(await ask(path));
+        const answer = await ask(path);
+        matchesDocument(openApiDocument({ version: "1" }), "get", path, answer);
+        const { status, code, retryAfter } = problemOf(answer);
         return [status, code, retryAfter];
       };
       await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal of the credential");

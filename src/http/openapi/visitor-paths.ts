@@ -155,7 +155,8 @@ const prices = operation({
     content: { schema: "PriceList", example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
     cache: pricesCache,
   }),
-  problems: [...LOCAL, "Unavailable"],
+  // It makes no call, but while no price is known it says why.
+  problems: ASKING,
 });
 
 const quote = operation({
