@@ -6,7 +6,6 @@ import type { DomainRecord, DomainStatus, Facts, Failure, Money, Quote, TierStan
 import { type Answer, failureAnswer } from "./failures.js";
 import { type BySetting, RECORD_NAMES, type ShapeSettings } from "./open-points.js";
 import type { Operation } from "./operations.js";
-import { shapeSettings } from "./presets.js";
 
 export type { Answer } from "./failures.js";
 
@@ -54,9 +53,6 @@ export function createShapes(settings: ShapeSettings): Shapes {
     years: { check: settings.checkYears, quote: settings.quoteYears },
   };
 }
-
-/** The plainest reading of the document. */
-export const plainShapes: Shapes = createShapes(shapeSettings({ preset: "documented" }));
 
 function decimal(cents: number): string {
   const digits = String(Math.abs(cents)).padStart(3, "0");

@@ -5,7 +5,7 @@ import { parseConfig } from "../../src/sandbox/config.js";
 import { OPEN_POINTS, openPoints } from "../../src/sandbox/open-points.js";
 import { PRESET_NAMES, ShapeFault, shapeSettings } from "../../src/sandbox/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
-import { plainShapes } from "../../src/sandbox/shapes.js";
+import { plainShapes } from "../support/plain-shapes.js";
 import { authHeaders, call, dataOf, type Reply } from "./client.js";
 
 const CONFIG = readFileSync(new URL("../../config/sandbox.yaml", import.meta.url), "utf8");

@@ -4,8 +4,8 @@
  */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
-import { plainShapes } from "../../src/sandbox/shapes.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { plainShapes } from "../support/plain-shapes.js";
 import { legible, revealed } from "../support/revealed.js";
 import { bearer, type Question, type Service, startService, STATUS_OF } from "../support/service.js";
 

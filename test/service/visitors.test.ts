@@ -1,8 +1,8 @@
 /** The public API as visitors use it: normally, when quota is short, and when the upstream fails. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { plainShapes } from "../../src/sandbox/shapes.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { plainShapes } from "../support/plain-shapes.js";
 import {
   type Answer,
   bearer,
