@@ -78,9 +78,6 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** An open circuit lets a trial request through after half a window, but after this time at the latest. */
-const HALF_OPEN_AFTER_MS = 30_000;
-
 /** How long startup waits for Redis. */
 const REDIS_AT_START_MS = 1_000;
 
@@ -118,7 +115,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
     openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
-    halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, config.quota.windowMs / 2),
+    windowMs: config.quota.windowMs,
     clock,
     stamp,
     log,

@@ -65,6 +65,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
       upstream: {
         baseUrl: upstream.baseUrl,
         timeoutMs: config.upstreamTimeoutMs,
+        windowMs: config.quota.windowMs,
         currencies: () => policy.wholesaleCurrencies,
         credentials,
         quotaOf: ({ fingerprint }) => {

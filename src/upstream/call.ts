@@ -70,9 +70,10 @@ export interface CallerSettings {
   /** The same synchronously, or null before it is opened; without it `refusal` is always null. */
   readonly openedQuotaOf?: (credential: Credential) => Quota | null;
   readonly timeoutMs: number;
-  /** After how many failures a circuit opens, and how long until its first trial request. Default: 5, 30 s. */
+  /** After how many failures a circuit opens. Default: 5. */
   readonly failuresToOpen?: number | undefined;
-  readonly halfOpenAfterMs?: number | undefined;
+  /** The quota's window. */
+  readonly windowMs: number;
   readonly clock: Clock;
   /** Default: stamps of its own, for callers that don't compare answers with anything else. */
   readonly stamp?: (() => number) | undefined;
@@ -93,6 +94,7 @@ interface Attempt {
   readonly isBackground: () => boolean;
 }
 
+/** An open circuit lets a visitor's trial request through after half a window, but after this time at the latest. */
 const HALF_OPEN_AFTER_MS = 30_000;
 
 export function createCaller(settings: CallerSettings): Caller {
@@ -100,7 +102,7 @@ export function createCaller(settings: CallerSettings): Caller {
   const circuitOf = createCircuits(OPERATIONS, {
     clock,
     log,
-    halfOpenAfterMs: settings.halfOpenAfterMs ?? HALF_OPEN_AFTER_MS,
+    halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, settings.windowMs / 2),
     failuresToOpen: settings.failuresToOpen,
   });
   const slots = createSlots();

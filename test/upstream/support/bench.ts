@@ -115,6 +115,7 @@ export function createBench({
   const upstream = createUpstream({
     baseUrl,
     timeoutMs,
+    windowMs: 60_000,
     callsPerSecond,
     credentials,
     failuresToOpen,
