@@ -1,6 +1,6 @@
 /** Explains why the service could not start, and how to fix it if the cause is known. */
 import { existsSync } from "node:fs";
-import { relative } from "node:path";
+import { dirname, relative } from "node:path";
 import type { Config } from "./config/env.js";
 
 type StartSettings = Pick<Config, "listen" | "stateDir">;
@@ -11,16 +11,27 @@ interface Explanation {
   readonly remedy?: string;
 }
 
-/** Why STATE_DIR can't be used, and what helps, by the codes of the system. */
-const FOLDER_REASONS: readonly (readonly [
+/** Why STATE_DIR, or a file that is there, can't be used, and what helps, by the codes of the system. The first that applies counts. */
+const STATE_DIR_REASONS: readonly (readonly [
   codes: readonly string[],
-  reason: (folder: string) => string,
+  of: "file" | "folder",
+  reason: (path: string) => string,
   remedy?: string,
 ])[] = [
-  [["EACCES", "EPERM"], (folder) => `This user can't write ${folder}.`],
-  [["EROFS"], (folder) => `${folder} is read-only.`],
-  [["ENOSPC", "EDQUOT"], (folder) => `There is no space left for ${folder}.`, "free up space"],
-  [["ENOTDIR", "EEXIST", "ENOENT", "ELOOP", "ENAMETOOLONG"], (folder) => `${folder} can't be a folder.`],
+  [
+    ["EACCES", "EPERM"],
+    "file",
+    (path) => `This user can't read and write ${path}.`,
+    "make this user its owner (chown)",
+  ],
+  [["EACCES", "EPERM"], "folder", (path) => `This user can't write ${path}.`],
+  [["EROFS"], "folder", (path) => `${path} is read-only.`],
+  [["ENOSPC", "EDQUOT"], "folder", (path) => `There is no space left for ${path}.`, "free up space"],
+  [
+    ["ENOTDIR", "EEXIST", "ENOENT", "ELOOP", "ENAMETOOLONG"],
+    "folder",
+    (path) => `${path} can't be a folder.`,
+  ],
 ];
 
 /**
@@ -52,21 +63,11 @@ function explained(error: unknown, { listen, stateDir }: StartSettings): Explana
   if (syscall === "listen") return notListening(code, listen);
   if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
     return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
-  if (
-    ["EACCES", "EPERM"].includes(code) &&
-    relative(stateDir, path) !== "" &&
-    isWithin(path, stateDir) &&
-    existsSync(path)
-  )
-    return {
-      setting: "STATE_DIR",
-      reason: `This user can't read and write ${path}.`,
-      remedy: "make this user its owner (chown)",
-    };
-  const found = FOLDER_REASONS.find(([codes]) => codes.includes(code));
+  const isFile = dirname(path) === stateDir && existsSync(path);
+  const found = STATE_DIR_REASONS.find(([codes, of]) => codes.includes(code) && (isFile || of === "folder"));
   if (found === undefined) return { reason: error.message };
-  const [, reasonOf, remedy = "set STATE_DIR to a folder that this user can write"] = found;
-  return { setting: "STATE_DIR", reason: reasonOf(stateDir), remedy };
+  const [, of, reasonOf, remedy = "set STATE_DIR to a folder that this user can write"] = found;
+  return { setting: "STATE_DIR", reason: reasonOf(of === "file" ? path : stateDir), remedy };
 }
 
 function isWithin(path: string, folder: string): boolean {
