@@ -123,7 +123,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     command: (client: RedisClient) => Promise<T>,
     { isProbe } = { isProbe: false },
   ): Promise<T> {
-    if (!connected || !(serves || isProbe)) throw new RedisGoneError("Redis is gone");
+    if (!(isProbe ? connected : serves)) throw new RedisGoneError("Redis is gone");
     const client = main.client();
     const askedAtMs = performance.now();
     try {
@@ -154,8 +154,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const cancelPoll = every(clock, PROBE_EVERY_MS, poll);
 
   return {
-    reachable: () => connected && serves,
-    state: () => (refusals.active() ? "refusing" : connected && serves ? "shared" : "gone"),
+    reachable: () => serves,
+    state: () => (refusals.active() ? "refusing" : serves ? "shared" : "gone"),
     refusals: refusals.totals,
     firstContact: (withinMs) =>
       new Promise((done, failed) => {
@@ -192,11 +192,12 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     },
     onReachable(act) {
       listeners.push(act);
-      if (connected && serves) act();
+      if (serves) act();
     },
     close() {
       closed = true;
       connected = false;
+      serves = false;
       cancelPoll();
       for (const one of connections) one.close();
     },
