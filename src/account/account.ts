@@ -60,6 +60,8 @@ const LIST_CAP = 100;
 const AT_A_TIME = 5;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
+/** How soon an urgent fact that couldn't be refreshed is tried again. */
+const URGENT_AGAIN_MS = 5_000;
 /** Prevents a busy loop when the clock of another replica is ahead. */
 const MIN_PAUSE_MS = 1_000;
 
@@ -152,7 +154,7 @@ export function createAccount(settings: AccountSettings): Account {
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
       });
-      return isUrgent?.() === true ? TIER_AFTER_MS : freshMs;
+      return isUrgent?.() === true ? URGENT_AGAIN_MS : freshMs;
     };
     return inBackground({ client: what, round, firstInMs, roomInMs, clock });
   }
