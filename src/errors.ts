@@ -78,7 +78,7 @@ export function isExpected(error: unknown): error is ServiceError {
 }
 
 /** A fault of our own as log fields: its message and stack, but no properties, such as the header fields of a request to the upstream. */
-export function whole(error: unknown): { readonly reason: string; readonly stack?: string } {
+export function detailsOf(error: unknown): { readonly reason: string; readonly stack?: string } {
   return error instanceof Error
     ? { reason: error.message, stack: error.stack ?? "" }
     : { reason: "not an Error" };

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config/env.js";
-import { whole } from "./errors.js";
+import { detailsOf } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
@@ -32,7 +32,7 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   const log = createLog(result.config.logLevel);
   // Node would also print the error's properties.
   process.on("uncaughtException", (error: unknown) => {
-    log.error("server.crashed", whole(error));
+    log.error("server.crashed", detailsOf(error));
     process.exit(1);
   });
   try {

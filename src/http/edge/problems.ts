@@ -1,7 +1,7 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError, whole } from "../../errors.js";
+import { detailsOf, ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
 import type { Log } from "../../logger.js";
 import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
@@ -27,7 +27,7 @@ export function problemHandler(
     context.code = problem.code;
     onProblem(problem.code);
     if (problem.code === "internal" && !context.signal.aborted) {
-      log.error("internal", { requestId: context.id, route: context.route, ...whole(error) });
+      log.error("internal", { requestId: context.id, route: context.route, ...detailsOf(error) });
     }
     if (response.headersSent) {
       // If the request was aborted, Express would close the connection, on which other answers may be pending.
