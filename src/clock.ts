@@ -33,6 +33,11 @@ export const systemClock: Clock = {
   },
 };
 
+/** The wall-clock time at which the monotonic clock was 0. */
+export function bootedAtMs(clock: Clock): number {
+  return clock.now() - clock.monotonic();
+}
+
 /** Calls `run` whenever `everyMs` have passed; returns a function that stops it. */
 export function every(clock: Clock, everyMs: number, run: () => void): () => void {
   let cancel = (): void => {};
@@ -60,6 +65,19 @@ export function createStamps(clock: Clock): () => number {
 /** A moment later than the stamp and earlier than every stamp after it. */
 export function justAfter(stampMs: number): number {
   return stampMs + STAMP_STEP_MS / 2;
+}
+
+/** Writes times as RFC 3339 in UTC. The last result is kept, because writing one takes a microsecond and many in a row are the same. */
+export function isoTimes(): (atMs: number) => string {
+  let lastMs = NaN;
+  let last = "";
+  return (atMs) => {
+    if (atMs !== lastMs) {
+      lastMs = atMs;
+      last = new Date(atMs).toISOString();
+    }
+    return last;
+  };
 }
 
 /** Resolves after `forMs`, or as soon as the signal is aborted. */

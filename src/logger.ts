@@ -1,5 +1,6 @@
 /** The only user of winston: JSON lines on stdout, each an event with explicitly chosen fields, so that nothing is logged by accident. */
 import winston from "winston";
+import { isoTimes } from "./clock.js";
 
 /** Winston's levels. Nothing is logged at http, verbose and silly. */
 export const LOG_LEVELS = ["error", "warn", "info", "http", "verbose", "debug", "silly"] as const;
@@ -92,17 +93,4 @@ export function createLog(level: LogLevel): ProcessLog {
     },
   };
   return log;
-}
-
-/** RFC 3339 in UTC. The last result is kept, because many lines share a millisecond. */
-function isoTimes(): (atMs: number) => string {
-  let lastMs = NaN;
-  let last = "";
-  return (atMs) => {
-    if (atMs !== lastMs) {
-      lastMs = atMs;
-      last = new Date(atMs).toISOString();
-    }
-    return last;
-  };
 }

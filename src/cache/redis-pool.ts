@@ -4,7 +4,7 @@
  */
 import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
-import { type Clock, every } from "../clock.js";
+import { bootedAtMs, type Clock, every } from "../clock.js";
 import { parseJson } from "../json.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { Fact } from "./facts.js";
@@ -91,9 +91,9 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       if (decoded === undefined || askedAtMs > clock.now() + 2 * CLOCKS_DIFFER_MS) return [];
       if (by === own && stamps !== undefined)
         return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
-      const bootedAtMs = clock.now() - clock.monotonic();
-      const askedMs = Math.min(askedAtMs - bootedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
-      const answeredMs = answeredAtMs - bootedAtMs + CLOCKS_DIFFER_MS;
+      const bootAtMs = bootedAtMs(clock);
+      const askedMs = Math.min(askedAtMs - bootAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
+      const answeredMs = answeredAtMs - bootAtMs + CLOCKS_DIFFER_MS;
       return [
         {
           value: decoded,
@@ -136,11 +136,11 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
         async write({ value, askedMs, answeredMs }, ttlMs) {
           // If the credential has changed, it is unknown which one the fact was learned with.
           if (settings.source() !== source) return [];
-          const bootedAtMs = clock.now() - clock.monotonic();
+          const bootAtMs = bootedAtMs(clock);
           const fact = {
             value: JSON.stringify(value),
-            askedAtMs: Math.floor(bootedAtMs + askedMs),
-            answeredAtMs: Math.ceil(bootedAtMs + answeredMs),
+            askedAtMs: Math.floor(bootAtMs + askedMs),
+            answeredAtMs: Math.ceil(bootAtMs + answeredMs),
             by: own,
             stamps: [String(askedMs), String(answeredMs)],
           };

@@ -3,7 +3,7 @@ import { readdirSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { bootedAtMs, type Clock } from "../clock.js";
 import { createSavedFile, type SavedFile, type SavedFileSettings } from "../saved-file.js";
 import type { Fact } from "./facts.js";
 
@@ -67,8 +67,6 @@ interface SavedTimes {
   readonly askedAtMs: number;
   readonly answeredAtMs: number;
 }
-
-const bootedAtMs = (clock: Clock): number => clock.now() - clock.monotonic();
 
 /** The times of a fact, as saved. */
 export function toSavedTimes(clock: Clock, { askedMs, answeredMs }: Times): SavedTimes {

@@ -1,5 +1,6 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
 import type { Known } from "../cache/cache.js";
+import { isoTimes } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import { presentRetail, type Retail, totalsOf } from "../money.js";
@@ -148,17 +149,8 @@ function minute(atMs: number): string {
   return minuteText(startMs);
 }
 
-/** Writing a time takes a microsecond. Most facts of an answer are of the same minute, and most promises expire in the same second. */
-const [minuteText, expiryText] = [rememberingLast(instant), rememberingLast(instant)];
-
-/** The same function, which returns its last result again for the same time. */
-function rememberingLast(write: (atMs: number) => string): (atMs: number) => string {
-  let last = { atMs: NaN, text: "" };
-  return (atMs) => {
-    if (atMs !== last.atMs) last = { atMs, text: write(atMs) };
-    return last.text;
-  };
-}
+/** Most facts of an answer are of the same minute, and most promises expire in the same second. */
+const [minuteText, expiryText] = [isoTimes(), isoTimes()];
 
 /** RFC 3339, UTC. */
 export function instant(atMs: number): string {

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { bootedAtMs, type Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { createSavedFile } from "../saved-file.js";
 import { MAX_PAUSE_MS } from "./ledger/memory.js";
@@ -45,24 +45,24 @@ export function saveReservations(
 ): SharedReservations {
   const path = join(directory, `reservations-${fingerprint}.json`);
   const file = createSavedFile({ path, shape: savedSchema, source: () => fingerprint, clock, log });
-  const wallAheadMs = clock.now() - clock.monotonic();
+  const bootAtMs = bootedAtMs(clock);
   let saved = 0;
   let cancelSave: (() => void) | null = null;
 
   const startedAt = clock.monotonic();
   for (const { key, dueAtMs, askedAtMs, ...rest } of file.load() ?? []) {
-    const wasDueAt = dueAtMs - wallAheadMs;
+    const wasDueAt = dueAtMs - bootAtMs;
     // The longest wait lasts until a window after a pause of the upstream; a time further ahead comes from a clock that was set back.
     if (wasDueAt > startedAt + MAX_PAUSE_MS + 2 * windowMs || wasDueAt < startedAt - MAX_OVERDUE_MS) continue;
     const dueAt = wasDueAt < startedAt ? startedAt + DUE_AFTER_START_MS : wasDueAt;
-    own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
+    own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - bootAtMs, ...rest });
   }
 
   function save(): void {
     const all = own.all().map(({ key, dueAt, askedAt, maxWaitMs, earlyAsks }) => ({
       key,
-      dueAtMs: dueAt + wallAheadMs,
-      askedAtMs: askedAt + wallAheadMs,
+      dueAtMs: dueAt + bootAtMs,
+      askedAtMs: askedAt + bootAtMs,
       maxWaitMs,
       earlyAsks,
     }));
