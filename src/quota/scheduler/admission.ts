@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
+import { isBackground } from "../lane.js";
 import type { QuotaRequest } from "../quota.js";
 import { FairShare, NO_USAGE } from "./fair-share.js";
 import type { LaneStats, Wait } from "./lane-stats.js";
@@ -57,7 +58,7 @@ export class Admission {
     const { queue, reservations } = this.#settings;
     const now = this.#settings.clock.monotonic();
     const { lane, client } = request;
-    if (lane !== "refresh" && lane !== "suggestion") this.#asked.note(client, now);
+    if (!isBackground(lane)) this.#asked.note(client, now);
     const key = ticketKey(client, request.queryKey);
     const standing = reservations.standing(key, now);
     const isEarly = standing.kind === "early";
@@ -203,7 +204,7 @@ export class Admission {
     const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
     // Background work doesn't retry at a given second, so it gets no reservation.
-    if (lane === "suggestion" || lane === "refresh") {
+    if (isBackground(lane)) {
       const pausedForMs = planned().pausedUntil - now;
       const inMs = pausedForMs > 0 ? pausedForMs : windowMs;
       return this.#refusal(request, { cause: "busy", inMs, kept: false }, now);
@@ -300,7 +301,7 @@ export class Admission {
 
 export function urgencyOf(kind: Kind): Urgency {
   if (kind === "cart" || kind === "reserved") return "urgent";
-  return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
+  return isBackground(kind) ? "background" : "visitor";
 }
 
 /** Remembers when something last happened to any client other than a given one. */

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../clock.js";
 import type { TakenSlot } from "../ledger/ledger.js";
-import { type Lane, perLane } from "../lane.js";
+import { isBackground, type Lane, perLane } from "../lane.js";
 import type { QuotaRequest } from "../quota.js";
 import { compareUsage, NO_USAGE, type UsageLevel } from "./fair-share.js";
 import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
@@ -45,9 +45,6 @@ interface QueueSettings {
   readonly onGone: (waiter: Waiter) => void;
 }
 
-/** Background work; it isn't counted as visitors. */
-const BACKGROUND: ReadonlySet<Kind> = new Set(["refresh", "suggestion"]);
-
 /** Regrouping takes time in proportion to the queue, so its minimum interval is this many ms per waiting request. */
 const LOOK_EVERY_MS = 1 / 250;
 
@@ -74,7 +71,7 @@ export class Queue {
 
   /** The number of waiting requests of visitors. */
   get visitors(): number {
-    return KINDS.reduce((sum, kind) => sum + (BACKGROUND.has(kind) ? 0 : this.#lines[kind].size), 0);
+    return KINDS.reduce((sum, kind) => sum + (isBackground(kind) ? 0 : this.#lines[kind].size), 0);
   }
 
   all(): QueuedWaiter[] {
@@ -154,7 +151,7 @@ export class Queue {
         waiter.rank = dueAt;
       }
       // Until now it counted for the client of background work, which has used much quota. Now visitors wait for it.
-      if (BACKGROUND.has(waiter.kind)) waiter.usage = NO_USAGE;
+      if (isBackground(waiter.kind)) waiter.usage = NO_USAGE;
       waiter.kind = kind;
       this.#add(waiter);
     }
@@ -200,12 +197,12 @@ export class Queue {
 
   #add(waiter: QueuedWaiter): void {
     this.#lines[waiter.kind].add(waiter);
-    if (!BACKGROUND.has(waiter.kind))
+    if (!isBackground(waiter.kind))
       this.#ofClient.set(waiter.client, (this.#ofClient.get(waiter.client) ?? 0) + 1);
   }
 
   #remove(waiter: QueuedWaiter): void {
-    if (!this.#lines[waiter.kind].remove(waiter) || BACKGROUND.has(waiter.kind)) return;
+    if (!this.#lines[waiter.kind].remove(waiter) || isBackground(waiter.kind)) return;
     const others = (this.#ofClient.get(waiter.client) ?? 1) - 1;
     if (others === 0) this.#ofClient.delete(waiter.client);
     else this.#ofClient.set(waiter.client, others);
@@ -222,7 +219,7 @@ export interface Expected {
 export function kindOf(lane: Lane, visitor: Kind): Kind {
   if (visitor === "reserved") return "reserved";
   if (lane === "checkout") return "cart";
-  if (lane === "refresh" || lane === "suggestion") return lane;
+  if (isBackground(lane)) return lane;
   return visitor === "returner" ? "returner" : "newcomer";
 }
 

@@ -5,6 +5,7 @@
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { Outcome, Ledger, SlotId, Taken, TakenSlot } from "../ledger/ledger.js";
+import { isBackground } from "../lane.js";
 import type { Permit, Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
 import { Admission, NOW_MS, urgencyOf } from "./admission.js";
 import { CallTimes, returnsOf } from "./forecast.js";
@@ -246,7 +247,7 @@ class Scheduler implements CredentialQuota {
   }
 
   #wanted({ lane }: QuotaRequest): void {
-    if (lane !== "refresh" && lane !== "suggestion") this.#ledger.wanted();
+    if (!isBackground(lane)) this.#ledger.wanted();
   }
 
   /** Refuses a request that can no longer be served in time. */
