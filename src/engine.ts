@@ -193,7 +193,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     factsFreshMs: config.cache.account.freshMs,
     tierFreshMs: config.cache.tier.freshMs,
     onTier: epochs.noteTier,
-    awaitsTierSinceMs: epochs.awaitsTierSinceMs,
+    awaitsTierSinceMs: prices.awaitsTierSinceMs,
     roomInMs,
     clock,
     log,

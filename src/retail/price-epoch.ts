@@ -48,16 +48,12 @@ export interface PriceEpochs {
   /**
    * Call on startup, and after `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is
    * unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup, and before `liveSinceMs`, since
-   * when another replica has been loading them. `isEmpty`: none are known yet.
+   * when another replica has been loading them.
    */
-  resume(saved: {
-    readonly tier: string | null;
-    readonly liveSinceMs?: number;
-    readonly isEmpty?: boolean;
-  }): void;
+  resume(saved: { readonly tier: string | null; readonly liveSinceMs?: number }): void;
   /** Calls `act` when Redis is first reached only after the startup. Its prices may have been saved long ago. */
   onJoined(act: () => void): void;
-  /** Since when (a stamp) known saved prices have been doubtful until the tier is known by a request since then; null if they aren't. */
+  /** Since when (a stamp) saved prices, if there are any, are doubtful until the tier is known by a request since then; null if they aren't. */
   awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
@@ -104,7 +100,6 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let formerTier: string | null = null;
   /** Prices requested until then are saved ones; null once they are trusted or an epoch has ended. */
   let savedUntilMs: number | null = null;
-  let isEmpty = true;
 
   const current = (): string => channel?.mark() ?? epoch;
 
@@ -176,7 +171,6 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     noteTier,
     tier: () => tier,
     resume(saved) {
-      isEmpty = saved.isEmpty ?? false;
       if (startedMs === null) {
         startedMs = stamp();
         isAlone = channel !== null && channel.mark() === null;
@@ -193,7 +187,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       noteTier(known, tierAskedMs);
     },
     onJoined: (act) => void joined.push(act),
-    awaitsTierSinceMs: () => (isEmpty || (formerTier === null && tier !== null) ? null : savedUntilMs),
+    awaitsTierSinceMs: () => (formerTier === null && tier !== null ? null : savedUntilMs),
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),

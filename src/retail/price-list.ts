@@ -36,6 +36,8 @@ export interface PriceList
   readonly size: number;
   /** Loads the last known prices, saved before a restart or shared by other replicas, without upstream calls. Never rejects. */
   restore(): Promise<void>;
+  /** Since when (a stamp) prices saved before that can't be used until the tier has been requested; null if they can, or there are none. */
+  awaitsTierSinceMs(): number | null;
   /** Starts the refresh loop; returns a function that stops it. */
   keepWarm(): () => void;
 }
@@ -123,8 +125,14 @@ export function createPriceList(settings: PriceListSettings): PriceList {
         void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
     }
     await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
-    const isEmpty = facts().length === 0 || learned.liveSinceMs !== undefined;
-    epochs.resume({ ...learned, isEmpty });
+    epochs.resume(learned);
+  }
+
+  function awaitsTierSinceMs(): number | null {
+    const sinceMs = epochs.awaitsTierSinceMs();
+    if (sinceMs === null) return null;
+    const isSaved = (what: Combination): boolean => (pool.peek(keyOf(what))?.askedMs ?? Infinity) <= sinceMs;
+    return sold().some(isSaved) ? sinceMs : null;
   }
 
   return {
@@ -150,8 +158,9 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       return sold().length;
     },
     restore,
+    awaitsTierSinceMs,
     keepWarm() {
-      const stop = refresh.start(epochs.awaitsTierSinceMs() === null ? 0 : TIER_FIRST_MS);
+      const stop = refresh.start(awaitsTierSinceMs() === null ? 0 : TIER_FIRST_MS);
       return () => {
         stop();
         save();

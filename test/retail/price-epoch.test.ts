@@ -86,7 +86,7 @@ beforeEach(() => {
   stamp = createStamps(clock);
   lines = [];
   epochs = epochsOn(null);
-  epochs.resume({ tier: null, isEmpty: true });
+  epochs.resume({ tier: null });
 });
 
 describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "silver" }])(
@@ -308,11 +308,6 @@ describe("saved prices", () => {
       epochs.noteTier("silver", stamp());
       expect([epochs.isDoubtful(gold), epochs.ended()[0]?.evidence.kind]).toEqual([true, "tier"]);
     }
-  });
-
-  test("don't exist if nothing was saved", () => {
-    expect(epochs.awaitsTierSinceMs()).toBeNull();
-    expect(epochs.isDoubtful(asked())).toBe(false);
   });
 });
 

@@ -73,6 +73,13 @@ describe("the tier", () => {
     await until(() => service.calls(TIER) === 1);
   }
 
+  test("is first requested five seconds after a start without saved prices, because the price list goes first", async () => {
+    await clock.advance(4_900);
+    expect([service.calls(PRICING), service.calls(TIER)]).toEqual([SOLD, 0]);
+    await clock.advance(100);
+    await until(() => service.calls(TIER) === 1);
+  });
+
   test("is requested once per freshness period, and prices stay while it is unchanged", async () => {
     await untilFirstTier();
     for (const calls of [2, 3]) {
