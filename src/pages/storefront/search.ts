@@ -94,12 +94,17 @@ export class Search {
     });
   }
 
-  #typing(): void {
+  /** Takes the text of the field, and ends what was done for the one before. */
+  #take(searchedAtMs: number): void {
     this.#checking.abort();
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, SOLD);
-    this.#store(0);
+    this.#store(searchedAtMs);
     this.#rows.clear();
+  }
+
+  #typing(): void {
+    this.#take(0);
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
       this.#beginList(this.#meaning.names, "typing");
@@ -111,11 +116,7 @@ export class Search {
   }
 
   #searchNow(): void {
-    this.#checking.abort();
-    this.#taken = new Set();
-    this.#meaning = meaningOf(this.#query.value, SOLD);
-    this.#store(Date.now());
-    this.#rows.clear();
+    this.#take(Date.now());
     if (this.#meaning.kind === "list") void this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
   }
