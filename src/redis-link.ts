@@ -48,6 +48,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   /** The average time of recent commands. Real time even in tests, like the deadline. */
   let roundTripMs = 0;
   let connected = false;
+  /** How often a connection was opened, and the last one whose database was selected. */
+  let arrivals = 0;
+  let selectedOn = 0;
   /** Whether a probe has succeeded since the connection was opened and since the last refusal that concerns all commands. */
   let serves = false;
   let quietFromMs = -Infinity;
@@ -78,6 +81,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     if (closed || client !== main.client() || client.status !== "ready") return;
     if (mode === "standalone") {
       connected = true;
+      arrivals += 1;
       return probe();
     }
     const isCluster = mode === "cluster";
@@ -87,9 +91,13 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   }
 
   async function probe(): Promise<void> {
-    const done = await ask((client) => evaluate(client, PROBE, PROBE_KEY, []), { isProbe: true }).catch(
-      () => 0,
-    );
+    const done = await ask(
+      async (client) => {
+        await selectDatabase(client);
+        return evaluate(client, PROBE, PROBE_KEY, []);
+      },
+      { isProbe: true },
+    ).catch(() => 0);
     if (done !== 1 || closed || !connected || clock.monotonic() < quietFromMs) return;
     const wasUnreachable = !serves;
     serves = true;
@@ -98,6 +106,15 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     log.info("redis.reached");
     for (const { done: resolve } of waiting.splice(0)) resolve();
     for (const act of listeners) act();
+  }
+
+  /** ioredis selects it too, but stays in database 0 if Redis refuses. There this replica would spend the budget of the others once more. */
+  async function selectDatabase(client: RedisClient): Promise<void> {
+    const arrival = arrivals;
+    if (selectedOn === arrival) return;
+    const { db = 0 } = client.options;
+    if (db !== 0) await client.select(db);
+    selectedOn = arrival;
   }
 
   function lost(): void {
