@@ -231,17 +231,18 @@ function readSecurityContact(settings: Settings): string | null {
 }
 
 function readOrigins(settings: Settings): string[] {
-  const origins = (settings.text("CORS_ORIGINS") ?? "")
-    .split(",")
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== "");
-  for (const origin of origins) {
-    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
-      settings.fault(
-        "CORS_ORIGINS",
-        "must be exact origins such as https://www.example.af, separated by commas",
-      );
-    }
+  const origins = (settings.text("CORS_ORIGINS") ?? "").split(",").map((origin) => origin.trim());
+  for (const [index, origin] of origins.entries()) {
+    if (origin === "" || isExactOrigin(origin)) continue;
+    settings.fault(
+      "CORS_ORIGINS",
+      `entry ${index + 1} must be an exact origin such as https://www.example.af, without a path or wildcard`,
+    );
   }
-  return origins;
+  return origins.filter((origin) => origin !== "");
+}
+
+/** A wildcard would be accepted as a host name, but no browser sends it. */
+function isExactOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text && !text.includes("*");
 }

@@ -81,6 +81,16 @@ test.each(["0.0.0.0", "::", "127.0.0.1", "localhost", "shop-1.example.af", "fe80
   },
 );
 
+test("each entry of CORS_ORIGINS that isn't an exact origin is reported by its position", () => {
+  const origins = "https://a.af, https://b.af/, https://*.c.af, http://localhost:5173, *";
+  expect(faultsOf({ CORS_ORIGINS: origins })).toEqual(
+    [2, 3, 5].map(
+      (position) =>
+        `CORS_ORIGINS: entry ${position} must be an exact origin such as https://www.example.af, without a path or wildcard`,
+    ),
+  );
+});
+
 test("faults in the environment and in both files are reported together", () => {
   const names = faultsOf({
     PORT: "80a",
