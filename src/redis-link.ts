@@ -192,15 +192,16 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       ),
     publish: (channel, message) =>
       ask(async (client) => {
-        await client.publish(channel, message);
+        await client.publish(channelIn(client, channel), message);
       }),
+    channel: (channel) => channelIn(main.client(), channel),
     subscribe(channel, onMessage, onGap) {
       connection((client) => {
         client.on("message", (_channel: string, message: string) => {
           onMessage(message);
         });
         client.on("ready", () => {
-          client.subscribe(channel).then(onGap, (error: unknown) => {
+          client.subscribe(channelIn(client, channel)).then(onGap, (error: unknown) => {
             if (isReply(error)) refused(error, false);
             client.disconnect(true);
           });
@@ -219,6 +220,11 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       for (const one of connections) one.close();
     },
   };
+}
+
+/** Redis delivers messages to subscribers in every database, where another service may have the same channels. */
+function channelIn({ options: { db = 0 } }: RedisClient, channel: string): string {
+  return db === 0 ? channel : `${channel}:${db}`;
 }
 
 /** How long a command waits for its answer. */

@@ -37,6 +37,8 @@ export interface RedisLink {
   /** Sets the key only if it doesn't exist; returns whether it did. */
   claim(key: string, value: string, ttlMs: number): Promise<boolean>;
   publish(channel: string, message: string): Promise<void>;
+  /** The name of the channel in Redis, for scripts that publish. */
+  channel(channel: string): string;
   /**
    * Calls `onMessage` for every message of the channel. `onGap` is called once the subscription works, and again each time that messages
    * may have been missed. Never fails: without Redis there are no messages.

@@ -1,7 +1,10 @@
-/** A replica in another database than the rest would spend the whole budget once more, so only the database of REDIS_URL is used. */
+/**
+ * A replica in another database than the rest would spend the whole budget once more, so only the database of REDIS_URL is used. Services in
+ * different databases of one Redis don't affect each other.
+ */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import type { RedisLink } from "../../src/redis.js";
+import { type RedisLink, redisScript } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { freePort } from "../support/free-port.js";
@@ -67,5 +70,28 @@ describeWithRedis("the database of REDIS_URL", () => {
     await link.firstContact(600);
     expect(link.reachable()).toBe(false);
     expect(link.state()).toBe("refusing");
+  });
+
+  test("has messages of its own, whether they are published directly or by a script", async () => {
+    const received: string[] = [];
+    let subscriptions = 0;
+    for (const database of [0, 1, 1]) {
+      connect("", database).subscribe(
+        "channel",
+        (message) => received.push(`${database} ${message}`),
+        () => {
+          subscriptions += 1;
+        },
+      );
+    }
+    await until(() => subscriptions === 3 && links.every((one) => one.reachable()), "the subscriptions");
+    const publish = redisScript("return redis.call('PUBLISH', ARGV[1], ARGV[2])");
+    const [first, second] = links;
+    await first?.publish("channel", "a");
+    await second?.publish("channel", "b");
+    expect(await first?.run(publish, "k", [first.channel("channel"), "c"])).toBe(1);
+    expect(await second?.run(publish, "k", [second.channel("channel"), "d"])).toBe(2);
+    await until(() => received.length >= 6, "the messages");
+    expect(received.toSorted()).toEqual(["0 a", "0 c", "1 b", "1 b", "1 d", "1 d"]);
   });
 });

@@ -32,6 +32,7 @@ async function open() {
     refusals: () => link.refusals(),
     firstContact: (withinMs) => link.firstContact(withinMs),
     publish: (channel, message) => link.publish(channel, message),
+    channel: (channel) => link.channel(channel),
     subscribe: () => {},
     onReachable: () => {},
     close: () => {},

@@ -199,6 +199,10 @@ export class SimulatedLink implements RedisLink {
     });
   }
 
+  channel(channel: string): string {
+    return channel;
+  }
+
   subscribe(channel: string, onMessage: (message: string) => void, onGap: () => void): void {
     this.#subscriptions.push({ channel, onMessage, onGap });
   }

@@ -71,7 +71,7 @@ export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
     const admitted = (window.admittedHere ??= window.count);
     const sentAtMs = clock.monotonic();
     const untilResetMs = Math.max(1, Math.ceil(windows.untilResetMs(window)));
-    const args = [me, admitted, wanted, limit, share, untilResetMs, CHANNEL, client];
+    const args = [me, admitted, wanted, limit, share, untilResetMs, link.channel(CHANNEL), client];
     const reply = replySchema.parse(await link.run(COUNT, `${CHANNEL}:${client}`, args));
     // Ends no later than in Redis, so that requests of this minute are never added to the next.
     window.resetAtMs = sentAtMs + reply.leftMs;
