@@ -149,7 +149,7 @@ export function createAccount(settings: AccountSettings): Account {
       const known = await consult();
       const urgent = isUrgent?.() === true;
       if (known?.source === "hit" && !urgent)
-        return Math.max(MIN_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
+        return Math.max(MIN_PAUSE_MS, freshMs - (clock.monotonic() - known.askedMs));
       if (roomInMs() > 0 && !urgent) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });

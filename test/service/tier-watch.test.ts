@@ -119,6 +119,22 @@ describe("the tier", () => {
     expect(service.calls(TIER)).toBe(2);
   });
 
+  test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
+    await untilFirstTier();
+    await clock.advance(200_000);
+    await service.ask("/v1/staff/cache/purge", {
+      method: "POST",
+      headers: bearer("operate"),
+      body: { what: "account" },
+    });
+    await service.ask("/v1/staff/tier", { headers: bearer("read") });
+    clock.stepWall(-24 * 3_600_000);
+    await clock.advance(100_000);
+    service.sandbox.control.setTier("demo", "Gold");
+    await clock.advance(300_000);
+    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
+  });
+
   test("causes a warning in /health for a day when it changes, without business figures", async () => {
     await untilFirstTier();
     expect(await healthOf(service)).toEqual({ status: "pass" });
