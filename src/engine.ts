@@ -224,6 +224,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     assessor: createAssessor({ names, marks, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     promises,
+    startedMs: stamp(),
     hasSpare: () => quota()?.hasSpare() ?? true,
     clock,
     log,

@@ -89,7 +89,9 @@ export function createPriceFile(
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
         return times === null ? [] : [{ ...price, ...times }];
       });
-      return { tier: saved.tier, prices };
+      // If some are from the future, the clock has been set back, and the others only seem to be recent.
+      const isSetBack = prices.length < saved.prices.length;
+      return { tier: isSetBack ? null : saved.tier, prices };
     },
     save({ tier, prices }) {
       const saved = prices

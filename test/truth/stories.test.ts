@@ -7,6 +7,7 @@ import { passMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./
 import { registration, renewal, RETAIL, shopAt, transfer, usd } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
+const TIER = "GET /api/v1/account/tier";
 
 const priceOf = (action: "registration" | "renewal" | "transfer", amountCents: number, years = 1) =>
   ({ tld: ".af", action, years, amountCents }) as const;
@@ -109,6 +110,34 @@ describe("when the wholesale price rises", () => {
     await clock.advance(30 * HOUR_MS);
     await restart();
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
+  });
+
+  describe("and the clock is set back at a restart, so that old prices seem to be recent", () => {
+    beforeEach(async () => {
+      await clock.advance(5_000);
+      await until(() => service.calls(TIER) === 1, "the first tier request");
+      await clock.advance(20 * MINUTE_MS);
+    });
+
+    async function restartInThePast(): Promise<void> {
+      await service.close();
+      sandbox.control.setPrice("demo", priceOf("renewal", 3000));
+      clock.stepWall(-22 * MINUTE_MS);
+      await restart();
+      await until(() => service.calls(TIER) > 0, "the first tier request after the restart");
+      await clock.advance(1_000);
+    }
+
+    test("T3: none of them is signed", async () => {
+      await restartInThePast();
+      expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
+    });
+
+    test("T3: none of them is shown as fresh if another one seems to be from the future", async () => {
+      expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+      await restartInThePast();
+      expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
+    });
   });
 });
 
