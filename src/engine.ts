@@ -224,7 +224,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     assessor: createAssessor({ names, marks, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     promises,
-    startedMs: stamp(),
+    // Facts saved in files are dated by the wall clock, which may have been set back since.
+    signableSinceMs: redis === null ? stamp() : -Infinity,
     hasSpare: () => quota()?.hasSpare() ?? true,
     clock,
     log,

@@ -68,8 +68,8 @@ export interface QuoteSettings {
   readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isContradicted" | "isOrdinary">;
   readonly marks: Pick<PremiumMarks, "isPremium">;
   readonly promises: Pick<Promises, "sign">;
-  /** When this process started (a stamp). Only facts requested since then are signed: the age of others depends on the wall clock, which may have been set back. */
-  readonly startedMs: number;
+  /** Facts requested before this stamp aren't signed. */
+  readonly signableSinceMs: number;
   readonly clock: Clock;
 }
 
@@ -89,14 +89,14 @@ const CHECKED_MS = 5_000;
 const QUOTED_MS = 60_000;
 
 export function createQuotes(settings: QuoteSettings): Quotes {
-  const { policy, prices, availability, premiumNames, marks, promises, startedMs, clock } = settings;
+  const { policy, prices, availability, premiumNames, marks, promises, signableSinceMs, clock } = settings;
   const listPrices = new WeakMap<
     QuotedPrice,
     { readonly price: Retail | null; readonly promotionEpoch: number }
   >();
   const demands = (): Demands => ({
-    checkedSinceMs: Math.max(clock.monotonic() - CHECKED_MS, startedMs),
-    quotedSinceMs: Math.max(clock.monotonic() - QUOTED_MS, startedMs),
+    checkedSinceMs: Math.max(clock.monotonic() - CHECKED_MS, signableSinceMs),
+    quotedSinceMs: Math.max(clock.monotonic() - QUOTED_MS, signableSinceMs),
   });
 
   function ordinaryPrice(wholesale: Wholesale, what: Combination) {

@@ -15,7 +15,7 @@ export interface Shop {
 
 type ShopSettings = Omit<AvailabilitySettings, "policy"> &
   Pick<PremiumNamesSettings, "marks"> &
-  Pick<QuoteSettings, "promises" | "startedMs"> &
+  Pick<QuoteSettings, "promises" | "signableSinceMs"> &
   Pick<SuggestionSettings, "hasSpare">;
 
 /** Returns a function that returns the shop of the policy in effect: the same shop until the policy changes. */

@@ -30,7 +30,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
       isOrdinary: () => false,
     },
     promises: { sign: unused },
-    startedMs: 0,
+    signableSinceMs: 0,
     clock: new FakeClock(),
   });
   const ask = {
