@@ -56,6 +56,15 @@ export interface PoolSettings {
   readonly stamp: () => number;
 }
 
+/** The clock of Redis: the wall clocks of replicas may differ, and each may be set. */
+function clockOf(link: RedisLink, clock: Clock): Clock {
+  return {
+    now: () => clock.now() + link.aheadMs(),
+    monotonic: () => clock.monotonic(),
+    after: (delayMs, run) => clock.after(delayMs, run),
+  };
+}
+
 export function createPools({ cache, shared, upstreamId, source, clock, stamp }: PoolSettings): Pools {
   function sharedPool<V>(
     name: string,
@@ -63,7 +72,9 @@ export function createPools({ cache, shared, upstreamId, source, clock, stamp }:
     purges: Channel | null,
     of = source,
   ): SharedPool<V> | null {
-    return shared && redisPool({ link: shared.link, name, purges, source: of, decode, clock });
+    if (shared === null) return null;
+    const { link } = shared;
+    return redisPool({ link, name, purges, source: of, decode, clock: clockOf(link, clock) });
   }
   const channel = (name: string): Channel | null => shared?.invalidation.channel(name) ?? null;
   const namePurges = channel("availability");

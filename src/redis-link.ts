@@ -1,4 +1,5 @@
 /** The connection to Redis; the service loads it only if there is a REDIS_URL, because its client takes a tenth of a start. */
+import { z } from "zod";
 import { type Clock, every } from "./clock.js";
 import type { Log } from "./logger.js";
 import { RedisGoneError, type RedisLink, redisScript } from "./redis.js";
@@ -31,13 +32,16 @@ const QUIET_MS = 1000;
 
 /** Uses the commands of the quota and the cache, so it is refused whenever theirs would be. */
 const PROBE = redisScript(`
-redis.call('SET', KEYS[1], redis.call('TIME')[1], 'PX', 10000)
+local time = redis.call('TIME')
+redis.call('SET', KEYS[1], time[1], 'PX', 10000)
 redis.call('GET', KEYS[1])
 redis.call('PTTL', KEYS[1])
 redis.call('PUBLISH', KEYS[1], '')
 redis.call('PEXPIRE', KEYS[1], 0)
-return 1`);
+return time`);
 const PROBE_KEY = "af-storefront:probe";
+/** Seconds, and microseconds within the second. */
+const probed = z.tuple([z.coerce.number(), z.coerce.number()]);
 
 /** Returns immediately; connects in the background and never gives up. */
 export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
@@ -47,6 +51,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const connections: RedisConnection[] = [];
   /** The average time of recent commands. Real time even in tests, like the deadline. */
   let roundTripMs = 0;
+  /** Redis's clock minus the real monotonic clock. */
+  let redisAheadMs: number | null = null;
   let connected = false;
   /** How often a connection was opened, and the last one whose database was selected. */
   let arrivals = 0;
@@ -91,14 +97,19 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   }
 
   async function probe(): Promise<void> {
-    const done = await ask(
+    const askedAtMs = performance.now();
+    const time = await ask(
       async (client) => {
         await selectDatabase(client);
         return evaluate(client, PROBE, PROBE_KEY, []);
       },
       { isProbe: true },
-    ).catch(() => 0);
-    if (done !== 1 || closed || !connected || clock.monotonic() < quietFromMs) return;
+    ).catch(() => null);
+    const read = probed.safeParse(time);
+    if (!read.success) return;
+    const [seconds, microseconds] = read.data;
+    compareClocks(seconds * 1000 + microseconds / 1000, askedAtMs);
+    if (closed || !connected || clock.monotonic() < quietFromMs) return;
     const wasUnreachable = !serves;
     serves = true;
     refusals.recovered();
@@ -115,6 +126,12 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     const { db = 0 } = client.options;
     if (db !== 0) await client.select(db);
     selectedOn = arrival;
+  }
+
+  /** Redis's clock was read between the request and now. The estimate stays within what every probe allows, so that a slow one doesn't blur it. */
+  function compareClocks(redisMs: number, askedAtMs: number): void {
+    const [least, most] = [redisMs - performance.now(), redisMs - askedAtMs];
+    redisAheadMs = Math.min(Math.max(redisAheadMs ?? (least + most) / 2, least), most);
   }
 
   function lost(): void {
@@ -174,6 +191,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     reachable: () => serves,
     state: () => (refusals.active() ? "refusing" : serves ? "shared" : "gone"),
     refusals: refusals.totals,
+    aheadMs: () => (redisAheadMs === null ? 0 : redisAheadMs + performance.now() - Date.now()),
     firstContact: (withinMs) =>
       new Promise((done, failed) => {
         if (serves) return done();

@@ -29,6 +29,11 @@ export interface RedisLink {
   state(): RedisState;
   /** The commands refused since startup, by kind. */
   refusals(): Readonly<Record<string, number>>;
+  /**
+   * How far Redis's clock is ahead of this machine's wall clock, in ms, to within half a round trip, also right after a step of the wall clock.
+   * 0 before the first contact.
+   */
+  aheadMs(): number;
   /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
   firstContact(withinMs: number): Promise<void>;
   run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown>;

@@ -30,6 +30,7 @@ async function open() {
     reachable: () => link.reachable(),
     state: () => link.state(),
     refusals: () => link.refusals(),
+    aheadMs: () => link.aheadMs(),
     firstContact: (withinMs) => link.firstContact(withinMs),
     publish: (channel, message) => link.publish(channel, message),
     channel: (channel) => link.channel(channel),

@@ -171,6 +171,10 @@ export class SimulatedLink implements RedisLink {
     return {};
   }
 
+  aheadMs(): number {
+    return 0;
+  }
+
   firstContact(): Promise<void> {
     return Promise.resolve();
   }
