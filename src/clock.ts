@@ -53,6 +53,22 @@ export function every(clock: Clock, everyMs: number, run: () => void): () => voi
   };
 }
 
+const CHECK_WALL_EVERY_MS = 1_000;
+/** Gradual adjustments add up to this before they count. */
+const STEP_MS = 1_000;
+
+/** Calls `act` within a second after the wall clock was set; returns a function that stops it. */
+export function onWallClockSet(clock: Clock, act: () => void): () => void {
+  const aheadMs = (): number => clock.now() - clock.monotonic();
+  let lastMs = aheadMs();
+  return every(clock, CHECK_WALL_EVERY_MS, () => {
+    const nowMs = aheadMs();
+    if (Math.abs(nowMs - lastMs) < STEP_MS) return;
+    lastMs = nowMs;
+    act();
+  });
+}
+
 /** Smaller than any measured duration. */
 const STAMP_STEP_MS = 0.0001;
 

@@ -7,7 +7,7 @@ import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
 import { createSavedLists } from "./cache/saved-facts.js";
-import { type Clock, createStamps } from "./clock.js";
+import { type Clock, createStamps, onWallClockSet } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";
 import type { Log } from "./logger.js";
@@ -280,6 +280,9 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         prices.keepWarm(),
         account.keepWarm(),
         policies.watch(),
+        onWallClockSet(clock, () => {
+          for (const pool of Object.values(pools)) pool.redate();
+        }),
         watchSecretFiles(config.secretFiles, clock, log),
         keepTrying({
           upstream,

@@ -94,6 +94,8 @@ export interface Pool<V, A extends Asker> {
    * contradict a later load that they overlap.
    */
   purge(): number;
+  /** Corrects `asOfMs` of every fact in memory. Call after the wall clock was set. */
+  redate(): void;
   stats(): PoolStats;
 }
 
@@ -124,8 +126,8 @@ export interface PoolSettings<V> {
 interface Entry<V> {
   readonly evidence: Evidence<V>;
   /** Prepared once, because facts are read far more often than learned. */
-  readonly hit: Remembered<V>;
-  readonly stale: Remembered<V>;
+  hit: Remembered<V>;
+  stale: Remembered<V>;
 }
 
 interface Loaded<V> {
@@ -195,10 +197,14 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return undefined;
   }
 
+  function wallTimeOf(monotonicMs: number): number {
+    return Math.floor(clock.now() - (clock.monotonic() - monotonicMs) + 0.001);
+  }
+
   function entryOf(evidence: Evidence<V>): Entry<V> {
     const { value, askedMs } = evidence.held;
     const { freshMs, usableMs } = settings.freshness(value);
-    const asOfMs = Math.floor(clock.now() - (clock.monotonic() - askedMs) + 0.001);
+    const asOfMs = wallTimeOf(askedMs);
     const spreadMs = Math.min(freshMs * (1 - EXPIRY_JITTER * Math.random()), usableMs);
     return {
       evidence,
@@ -368,6 +374,15 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     purge() {
       shared?.purge();
       return clear();
+    },
+    redate() {
+      for (const [, entry] of known.entries()) {
+        const { evidence, hit, stale } = entry;
+        const asOfMs = wallTimeOf(evidence.held.askedMs);
+        entry.hit = remembered(evidence, asOfMs, "hit", hit.untilMs);
+        entry.stale = remembered(evidence, asOfMs, "stale", stale.untilMs);
+      }
+      changes += 1;
     },
     stats: () => ({
       entries: known.size,

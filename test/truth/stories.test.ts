@@ -1,5 +1,6 @@
 /** What may change between two answers: nothing that is shown or signed contradicts what the upstream has said since. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, until } from "../support/service.js";
@@ -470,4 +471,24 @@ test("the time of an answer is given in whole minutes, rounded down", async () =
   expect(asOf).toBe("2026-03-20T00:01:00.000Z");
   const { items } = await shop().cart(registration("kabul.af"));
   expect(items[0]?.asOf).toBe("2026-03-20T00:01:00.000Z");
+});
+
+test.each([
+  ["set back", -HOUR_MS],
+  ["set forward", HOUR_MS],
+])("the time of known answers is true within a second after the clock was %s", async (_how, step) => {
+  sandbox.control.setTaken("taken.af", true);
+  await shop().availability("taken.af");
+  await shop().availability("kabul.af");
+  clock.stepWall(step);
+  await clock.advance(1_000);
+  const asked = [
+    await shop().availability("taken.af"),
+    await shop().availability("kabul.af"),
+    await shop().quote("renewal"),
+    z.object({ asOf: z.string() }).parse((await service.ask("/v1/prices")).body),
+  ];
+  const times = asked.map(({ asOf }) => asOf.slice(0, 13));
+  expect(new Set(times)).toEqual(new Set([new Date(clock.now()).toISOString().slice(0, 13)]));
+  expect([service.calls(CHECK), service.calls(PRICING)]).toEqual([2, 5]);
 });
