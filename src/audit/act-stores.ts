@@ -1,12 +1,12 @@
 /** Stores staff actions outside the process: in a file that only its owner can read, or in a Redis list. */
-import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import { createFolder } from "../state-dir.js";
-import { failureReason } from "../system-error.js";
+import { failureReason, systemCodeOf } from "../system-error.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
 /**
@@ -55,6 +55,13 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
     }
     isTorn = false;
     unwritten = [];
+  }
+
+  try {
+    closeSync(openSync(path, "r+"));
+  } catch (error) {
+    // Logged now, because the first act may come weeks later. Usually there is no file on the first start.
+    if (systemCodeOf(error) !== "ENOENT") log.error("audit.failed", { reason: failureReason(error) });
   }
 
   return {

@@ -182,6 +182,13 @@ describe("the audit", () => {
     expect(await acts(service)).toHaveLength(1_000);
   });
 
+  test("logs on startup, before any act, that its file can't be used", async () => {
+    await service.close();
+    mkdirSync(file(), { recursive: true });
+    await start();
+    expect(service.log.filter((line) => line.includes('"event":"audit.failed"'))).toHaveLength(1);
+  });
+
   test("continues in memory when STATE_DIR can't be written, and logs that", async () => {
     await purge(service, "account");
     await until(async () => (await acts(service)).length === 1);
