@@ -281,7 +281,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         account.keepWarm(),
         policies.watch(),
         onWallClockSet(clock, () => {
-          for (const pool of Object.values(pools)) pool.redate();
+          const { statuses, availability, prices: quotes, tier, account: facts } = pools;
+          for (const pool of [statuses, availability, quotes, tier, facts]) pool.redate();
         }),
         watchSecretFiles(config.secretFiles, clock, log),
         keepTrying({
