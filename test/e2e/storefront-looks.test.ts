@@ -13,6 +13,14 @@ const SMALL = `[...document.querySelectorAll("main :is(button, a, select, input,
   .filter(([{ width, height }]) => width > 1 && (height < 44 || width < 44))
   .map(([{ width, height }, one]) => Math.round(width) + "x" + Math.round(height) + " " + one.outerHTML.slice(0, 60))`;
 
+/** The focused element if the cart bar covers more than half of it. */
+const HIDDEN = `(() => {
+  const focused = document.activeElement;
+  const [bar, { top, bottom, height }] = [document.querySelector("#cart-bar"), focused.getBoundingClientRect()];
+  const isCovered = focused !== bar && bottom - Math.max(top, bar.getBoundingClientRect().top) > height / 2;
+  return isCovered ? focused.outerHTML : null;
+})()`;
+
 describeWithBrowser("the storefront", () => {
   const shop = openShop();
 
@@ -130,6 +138,32 @@ describeWithBrowser("the storefront", () => {
     await page.locator("#cart-bar").tap();
     await page.locator("#cart-confirm").tap();
     await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+  });
+
+  test.each([
+    ["a phone", PHONE.viewport],
+    ["a desktop at 400 %", { width: 320, height: 225 }],
+  ])("never hides the keyboard's focus behind the cart bar: %s", async (_, viewport) => {
+    const { page } = await shop.visitor({ viewport });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await row(page, "kabul.com.af").locator("button").press("Enter");
+    const stops: unknown[] = [];
+    await page.locator("#query").focus();
+    do {
+      await page.keyboard.press("Tab");
+      stops.push(await page.evaluate("document.activeElement.id || document.activeElement.outerHTML"));
+      expect(await page.evaluate(HIDDEN)).toBeNull();
+    } while (stops.at(-1) !== "cart-bar" && stops.length < 40);
+    expect(stops).toContain("add-kabul.net.af");
+    expect(stops.at(-1)).toBe("cart-bar");
+  });
+
+  test("shows which term is chosen in forced colours", async () => {
+    const { page } = await shop.visitor({ forcedColors: "active" });
+    const colour = (at: number): Promise<unknown> =>
+      page.evaluate(`getComputedStyle(document.querySelectorAll(".terms span")[${at}]).color`);
+    expect(await colour(0)).not.toBe(await colour(1));
   });
 
   test.each(["en", "fa", "ps"])("fits a small phone at 200 %%: %s", async (language) => {
