@@ -213,6 +213,35 @@ describeWithBrowser("the cart", () => {
     expect(await status(page).textContent()).toMatch(/^Price held for you until /);
   });
 
+  test("shows a term that is no longer sold as it is, and says which name can't be registered and why", async () => {
+    const price = { amount: "29.99", currency: "USD" };
+    const items = [
+      { domain: "kabul.net.af", unicodeName: "kabul.net.af", tld: ".net.af", premium: false, years: 3, price },
+      { domain: "kabul.gov.af", unicodeName: "kabul.gov.af", tld: ".gov.af", premium: false, years: 1, price },
+    ];
+    const { page } = await shop.visitor();
+    await page.evaluate(
+      `localStorage.setItem("storefront.cart", ${JSON.stringify(JSON.stringify({ items }))})`,
+    );
+    await page.reload();
+    await page.locator("tbody tr").first().waitFor();
+    const term = page.getByLabel("Term of kabul.net.af");
+    expect(await term.inputValue()).toBe("3");
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="refused"]').waitFor();
+    const why = "This name cannot be registered for this term. Choose another term.";
+    expect(await status(page).textContent()).toBe(`\u2068kabul.net.af\u2069: ${why}`);
+    expect(await texts(page, ".item .problem")).toEqual([
+      why,
+      "We do not sell names with this ending. Our endings are .af, .com.af, .net.af, .org.af.",
+    ]);
+    await page.getByRole("button", { name: "Remove kabul.gov.af" }).click();
+    await term.selectOption("1");
+    expect(await total(page).textContent()).toBe("Total: $10.99");
+    await page.locator("#cart-confirm").click();
+    await confirmed(page);
+  });
+
   test("holds twenty names, and says that it is full before a twenty-first is added", async () => {
     const { page, axe, picture } = await shop.visitor();
     await fillCart(page);

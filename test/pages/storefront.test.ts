@@ -101,8 +101,8 @@ describe("the refusal of a name", () => {
     },
   );
 
-  test("uses every translated reason except two", () => {
-    const others = ["is missing", "no name of this label"];
+  test("uses every translated reason except three", () => {
+    const others = ["is missing", "must be one of", "no name of this label"];
     const refusals = [...REFUSED.map((text) => refusal(text)), refusal("kabul.af", [])];
     const messages = refusals.map(({ errors }) => errors[0]?.message ?? "");
     const unused = REASONS.filter((reason) => !messages.some((message) => message.startsWith(reason)));

@@ -10,7 +10,8 @@ import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
 import { say } from "./say.js";
 import type { Texts } from "./texts/en.js";
-import { adviceFor, causeOf, wordsFor } from "./texts/texts.js";
+import { isolated } from "./texts/isolates.js";
+import { adviceFor, causeOf, reasonFor, wordsFor } from "./texts/texts.js";
 
 export class CartView {
   readonly #cart: Cart;
@@ -105,7 +106,17 @@ export class CartView {
     if (confirmation.kind === "none") return this.#confirmedText();
     const isOffline = !navigator.onLine && confirmation.problem.code === "unreachable";
     const why = isOffline ? texts.offline : wordsFor(texts, confirmation.problem);
-    return [why, ...this.#heldText()].join(" ");
+    const rejected = this.#cart.items.find((_, at) => this.#rejection(at) !== null);
+    const whose = rejected === undefined ? "" : `${isolated(rejected.unicodeName)}: `;
+    return [whose + why, ...this.#heldText()].join(" ");
+  }
+
+  /** Why the service rejects a line, as it does if the name's ending or term is no longer sold; null if it doesn't. */
+  #rejection(at: number): string | null {
+    const { confirmation } = this.#cart;
+    const errors = confirmation.kind === "refused" ? confirmation.problem.errors : [];
+    const error = errors.find(({ field }) => field.startsWith(`items[${at}].`));
+    return error === undefined ? null : reasonFor(this.#texts, error.message);
   }
 
   #confirmedText(): string {
@@ -174,7 +185,7 @@ export class CartView {
   #draw(): void {
     const { items, removed } = this.#cart;
     this.#section.dataset["state"] = items.length === 0 ? "empty" : "full";
-    refill(this.#list, ...items.map((item) => this.#item(item)));
+    refill(this.#list, ...items.map((item, at) => this.#item(item, at)));
     this.#empty.hidden = items.length > 0;
     this.#order.hidden = items.length === 0;
     this.#bar.hidden = items.length === 0;
@@ -187,10 +198,10 @@ export class CartView {
     this.#drawOrder();
   }
 
-  #item(item: Wanted): HTMLElement {
+  #item(item: Wanted, at: number): HTMLElement {
     const texts = this.#texts;
     const line = this.#cart.line(item.domain);
-    const problem = line === undefined ? "" : this.#problem(line);
+    const problem = this.#rejection(at) ?? (line === undefined ? "" : this.#problem(line));
     const remove = button(
       {
         class: "remove",
@@ -235,11 +246,12 @@ export class CartView {
 
   #termChoice(item: Wanted): HTMLElement {
     const texts = this.#texts;
-    const terms = this.#prices.terms(item.tld);
+    // Its own term may no longer be sold.
+    const terms = [...new Set([...this.#prices.terms(item.tld), item.years])].sort((a, b) => a - b);
     const choice = element(
       "select",
       { id: `term-${item.domain}`, "aria-label": texts.termOf(item.unicodeName) },
-      ...(terms.length === 0 ? [item.years] : terms).map((term) =>
+      ...terms.map((term) =>
         element("option", { value: String(term), selected: term === item.years }, years(texts, term)),
       ),
     );

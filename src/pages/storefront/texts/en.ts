@@ -33,6 +33,7 @@ const base: Base = {
     "needs an ending": (endings) => `This name needs an ending. Our endings are ${endings}.`,
     "must be one name directly before the ending": "Leave out the dots inside the name.",
     "must be a domain name, not an e-mail address": "This is an e-mail address. Type a name instead.",
+    "must be one of": "This name cannot be registered for this term. Choose another term.",
     "no name of this label": "No name with this word can be registered for this term.",
     "can't be registered": "We do not sell names at the moment.",
     other: (message) => `The name ${message}.`,

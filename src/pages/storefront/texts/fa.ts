@@ -139,6 +139,7 @@ export const fa: Texts = {
     "needs an ending": (endings) => `این نام پسوند می‌خواهد. پسوندهای ما: ${latin(endings)}`,
     "must be one name directly before the ending": "نقطه‌های میان نام را بردارید.",
     "must be a domain name, not an e-mail address": "این آدرس ایمیل است. به جای آن یک نام بنویسید.",
+    "must be one of": "این نام برای این مدت ثبت نمی‌شود. مدت دیگری انتخاب کنید.",
     "no name of this label": "با این کلمه نامی برای این مدت ثبت نمی‌شود.",
     "can't be registered": "در حال حاضر نام نمی‌فروشیم.",
     other: (message) => `این نام پذیرفته نشد: ${latin(message)}`,

@@ -138,6 +138,7 @@ export const ps: Texts = {
     "needs an ending": (endings) => `دا نوم وروستاړی غواړي. زموږ وروستاړي: ${latin(endings)}`,
     "must be one name directly before the ending": "د نوم په منځ کې ټکي لرې کړئ.",
     "must be a domain name, not an e-mail address": "دا د برېښنالیک پته ده. پر ځای یې یو نوم ولیکئ.",
+    "must be one of": "دا نوم د دې مودې لپاره نه ثبتېږي. بله موده وټاکئ.",
     "no name of this label": "له دې کلمې سره نوم د دې مودې لپاره نه ثبتېږي.",
     "can't be registered": "اوس مهال نوم نه پلورو.",
     other: (message) => `دا نوم ونه منل شو: ${latin(message)}`,

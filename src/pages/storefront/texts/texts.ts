@@ -42,6 +42,7 @@ export const REASONS = [
   "needs an ending",
   "must be one name directly before the ending",
   "must be a domain name, not an e-mail address",
+  "must be one of",
   "no name of this label",
   "can't be registered",
 ] as const;
@@ -70,7 +71,8 @@ function explanationOf({ problems }: Base, { code, status = 0 }: Problem): Expla
   return problems[code === "unreachable" && status >= 500 ? "internal" : code];
 }
 
-function reasonFor({ reasons }: Base, message: string): string {
+/** Why the service rejects a name. */
+export function reasonFor({ reasons }: Base, message: string): string {
   const known = REASONS.find((reason) => message.startsWith(reason));
   if (known === undefined) return reasons.other(message);
   const words = reasons[known];
