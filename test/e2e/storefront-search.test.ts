@@ -162,6 +162,30 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await shown()).toEqual(["$27.99", "$27.991 year", "$27.99", "Total: $27.99"]);
   });
 
+  test("shows the new list price within seconds of a cart that is confirmed at another price", async () => {
+    const file = join(folder.path, "confirmed.yaml");
+    writeFileSync(file, RETAIL);
+    const at = await shop.start({ env: { RETAIL_CONFIG: file } });
+    const { page } = await shop.visitor({ at, stopped: true });
+    const shown = async (): Promise<(string | null)[]> => [
+      await page.locator("tbody td").first().textContent(),
+      await row(page, "kabul.af").locator(".price").textContent(),
+      ...(await texts(page, ".item .price")),
+    ];
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    // The page's copy of the list is fresh for five minutes.
+    writeFileSync(file, RETAIL.replaceAll('addFixed: "1.00"', 'addFixed: "9.00"'));
+    await shop.clock.advance(1_000);
+    await page.clock.runFor(10_000);
+    expect(await shown()).toEqual(["$26.99", "$26.991 year", "$26.99"]);
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator("#cart-status").getByText("A price has changed").waitFor();
+    await page.clock.runFor(5_000);
+    await until(async () => (await shown())[0] === "$34.99", "the new list");
+    expect(await shown()).toEqual(["$34.99", "$34.991 year", "$34.99"]);
+  });
+
   test("says when a price was checked that isn't signed, and replaces it when the list price changes", async () => {
     const file = join(folder.path, "unsigned.yaml");
     writeFileSync(file, RETAIL);

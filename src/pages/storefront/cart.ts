@@ -215,6 +215,7 @@ export class Cart implements CartControl {
       const held = this.#confirmed;
       const problem = held && isHeld(held) ? problemDespite(held.quotes, quotes) : null;
       if (problem) throw problem;
+      this.#prices.compare(quotes.items);
       const untilMs = heldUntilMs(quotes, sentMs);
       this.#confirmed = {
         quotes,

@@ -1,5 +1,5 @@
 /** The price list: a row per TLD, for the term chosen on the page. Also gives the other parts of the page the prices they need. */
-import type { Price, StorefrontClient } from "../../../client/src/client.js";
+import { createClient, type Price, type QuoteLine, type StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, timeWithDay, years } from "./language.js";
 import { store, stored } from "./session.js";
@@ -15,13 +15,15 @@ export class Prices {
   #list: readonly Price[] = [];
   #texts: Texts;
   #term: number;
+  #client: StorefrontClient;
   readonly #changed: () => void;
   readonly #table = byId("prices-table", HTMLTableElement);
   readonly #choices = byId("terms", HTMLElement);
   readonly #coming = byId("prices-coming", HTMLElement);
 
   /** `changed` is called when the list has changed and when another term is chosen. */
-  constructor(texts: Texts, changed: () => void) {
+  constructor(client: StorefrontClient, texts: Texts, changed: () => void) {
+    this.#client = client;
     this.#texts = texts;
     this.#changed = changed;
     const before = stored("term");
@@ -29,10 +31,10 @@ export class Prices {
   }
 
   /** Loads the list and replaces it when it changes: a service that has just started doesn't know every price yet. */
-  async keepCurrent(client: StorefrontClient): Promise<never> {
+  async keepCurrent(): Promise<never> {
     for (;;) {
       try {
-        const list = (await client.prices()).prices.map(current);
+        const list = (await this.#client.prices()).prices.map(current);
         const isNew = JSON.stringify(list) !== JSON.stringify(this.#list);
         this.#list = list;
         if (isNew) this.#changed();
@@ -41,6 +43,16 @@ export class Prices {
       }
       await new Promise((later) => setTimeout(later, AGAIN_MS));
     }
+  }
+
+  /** Call with confirmed prices. If the list has another one, it is older: a new client has no copy of it, and the browser's is revalidated. */
+  compare(lines: readonly QuoteLine[]): void {
+    const isOld = lines.some(({ tld, years: term, premium, price }) => {
+      const listed = this.price(tld, "registration", term)?.price;
+      return !premium && price !== null && listed !== undefined && listed.amount !== price.amount;
+    });
+    if (isOld)
+      this.#client = createClient({ fetch: (url, init) => fetch(url, { ...init, cache: "no-cache" }) });
   }
 
   /** The terms for which a name can be registered, shortest first. */

@@ -14,7 +14,7 @@ const [linkedName = null, linkedLanguage = null] = takeFromAddress("q", "lang");
 const client = createClient();
 let texts = textsIn(chosenLanguage(linkedLanguage));
 
-const prices = new Prices(texts, () => {
+const prices = new Prices(client, texts, () => {
   cart.listChanged();
   render();
 });
@@ -54,4 +54,4 @@ function render(): void {
 
 render();
 search.begin(linkedName);
-void prices.keepCurrent(client);
+void prices.keepCurrent();
