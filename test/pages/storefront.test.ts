@@ -29,7 +29,16 @@ describe("what people type", () => {
     ["دکان من", name("دکانمن", "دکان-من")],
     ["kabul.com", name("kabul.com", "kabul.af")],
     ["https://www.kabul.co.uk/x?y=1", name("https://www.kabul.co.uk/x?y=1", "kabul.af")],
+    ["https://kabul.com.af:8080/", name("https://kabul.com.af:8080/")],
+    ["https://kabul.com:8080/", name("https://kabul.com:8080/", "kabul.af")],
+    ["hp.com", name("hp.com", "hp.af")],
     ["shop@kabul.com", name("shop@kabul.com")],
+    ["kabul .af", name("kabul.af")],
+    ["kabul. af", name("kabul.af")],
+    ["kabul / herat", name("kabul/herat")],
+    ["kabul - herat", name("kabul-herat")],
+    ["(kabul.com)", name("(kabul.com)")],
+    ["10.0.0.1", name("10.0.0.1", "10.af")],
     [".com", name(".com")],
     ["kabul.", name("kabul.")],
     ["kabul, herat", list(["kabul.af", "herat.af"])],
@@ -58,6 +67,9 @@ describe("what people type", () => {
     ["kabul", "kabul", SOLD],
     ["https://www.kabul.org.af/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
     ["KABUL.af", "kabul", SOLD],
+    ["https://kabul.org.af:443/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["kabul.org.af:443", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["https://me:secret@kabul.org.af/", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
   ])("gets a row for each TLD, the exact one first: %j", (q, label, tlds) => {
     expect(rowsFor(q, SOLD)).toEqual({ label, tlds });
   });

@@ -12,6 +12,9 @@ export type Meaning =
 /** Line breaks, commas and semicolons of Latin and Arabic script, and tabs from a spreadsheet. */
 const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
 
+/** Only this is worth an offer: parts of letters, digits and single hyphens between them, which the joiners of Arabic script don't separate. */
+const POSSIBLE_NAME = /^(?:[\u200C\u200D\p{L}\p{M}\p{N}]+(?:[.-](?!$)|$))+$/u;
+
 /** `sold`: the TLDs sold, the main one first. */
 export function meaningOf(text: string, sold: readonly string[]): Meaning {
   const parts = text.split(BETWEEN_NAMES).flatMap(namesIn);
@@ -20,7 +23,8 @@ export function meaningOf(text: string, sold: readonly string[]): Meaning {
   if (parts.length > 1) return listOf(parts, sold);
   const words = only.split(/\s+/);
   if (words.length === 1) return { kind: "name", q: only, offers: offersFor(only, sold) };
-  return { kind: "name", q: words.join(""), offers: [words.join("-")] };
+  const [joined, hyphenated] = [words.join(""), words.join("-")];
+  return { kind: "name", q: joined, offers: POSSIBLE_NAME.test(hyphenated) ? [hyphenated] : [] };
 }
 
 /** Words that all have a TLD are separate names; other words form one name. */
@@ -34,7 +38,7 @@ export function rowsFor(
   q: string,
   sold: readonly string[],
 ): { readonly label: string; readonly tlds: readonly string[] } {
-  const host = hostIn(q).toLowerCase();
+  const host = hostOf(q);
   const exact = endingOf(host, sold);
   if (exact === "") return { label: host, tlds: sold };
   return { label: host.slice(0, -exact.length), tlds: [exact, ...sold.filter((tld) => tld !== exact)] };
@@ -42,7 +46,7 @@ export function rowsFor(
 
 function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
   const names = parts.map((part) => {
-    const host = hostIn(part.replace(/\s+/g, "")).toLowerCase();
+    const host = hostOf(part.replace(/\s+/g, ""));
     return endingOf(host, sold) === "" ? `${labelOf(host)}${sold[0] ?? ""}` : host;
   });
   const each = [...new Set(names)];
@@ -55,11 +59,17 @@ function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
 
 /** For a name with a TLD that isn't sold: the same name under our main TLD. */
 function offersFor(text: string, sold: readonly string[]): string[] {
-  const host = hostIn(text).toLowerCase();
+  const host = hostOf(text);
   const [main] = sold;
   const isForeign =
-    main !== undefined && /.\../.test(host) && !host.includes("@") && endingOf(host, sold) === "";
+    main !== undefined && /.\../.test(host) && POSSIBLE_NAME.test(host) && endingOf(host, sold) === "";
   return isForeign ? [`${labelOf(host)}${main}`] : [];
+}
+
+/** The host as the service understands it, without a port, and in a URL without user and password. */
+function hostOf(text: string): string {
+  const host = hostIn(text).toLowerCase().replace(/:\d*$/, "");
+  return text.includes("//") ? host.slice(host.lastIndexOf("@") + 1) : host;
 }
 
 function labelOf(host: string): string {
