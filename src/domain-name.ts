@@ -193,10 +193,12 @@ export function parseDomainName(text: string, soldTlds: readonly string[], field
   return registrableOf(canonicalInput(text, field).ascii, soldTlds, field);
 }
 
-/** Parses the text of a search box: a bare label, or anything that `parseDomainName` accepts. */
+/** Parses the text of a search box: a bare label, also after `www.`, or anything that `parseDomainName` accepts. */
 export function parseSearchTerm(text: string, soldTlds: readonly string[], field: string): SearchTerm {
   const { ascii, isBare } = canonicalInput(text, field);
   if (isBare && !ascii.includes(".")) return { label: ascii, exact: null };
+  const begun = /^www\.([^.]+)$/.exec(ascii)?.[1];
+  if (isBare && begun !== undefined && !isSuffix(begun, soldTlds)) return { label: begun, exact: null };
   const exact = registrableOf(ascii, soldTlds, field);
   return { label: exact.label, exact };
 }

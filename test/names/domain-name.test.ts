@@ -192,6 +192,13 @@ describe("a search term", () => {
     expect(search("kabul.")).toEqual({ label: "kabul", exact: null });
   });
 
+  test("can be the beginning of a name with `www.`, as while it is typed", () => {
+    expect(search("www.kabul")).toEqual({ label: "kabul", exact: null });
+    expect(search("WWW.کابل")).toEqual({ label: "xn--mgbc8fxs", exact: null });
+    expect(search("www.af").exact).toMatchObject({ ascii: "www.af" });
+    expect(() => search("www.kabul.com")).toThrow(/isn't sold here/);
+  });
+
   test("that is a whole name gives the exact name and its label", () => {
     const term = search("https://www.kabul.com.af/x");
     expect(term.label).toBe("kabul");
