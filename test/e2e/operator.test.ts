@@ -296,6 +296,39 @@ describeWithBrowser("the operator page", () => {
     expect(await day.getAttribute("aria-pressed")).toBe("true");
   });
 
+  test.each([
+    ["a phone", PHONE.viewport],
+    ["a desktop at 400 %", { width: 320, height: 256 }],
+  ])("never hides the keyboard's focus behind its header: %s", async (_, viewport) => {
+    const { page } = await signedIn({ viewport });
+    await waitForText(page, "within 90 days");
+    const covered = `(() => {
+      const { top, bottom } = document.activeElement.getBoundingClientRect();
+      return document.querySelector(".top").getBoundingClientRect().bottom > (top + bottom) / 2
+        ? document.activeElement.outerHTML : null;
+    })()`;
+    const stops: unknown[] = [];
+    await page.getByRole("button", { name: "Preview" }).focus();
+    do {
+      await page.keyboard.press("Shift+Tab");
+      stops.push(await page.evaluate("document.activeElement.dataset.choice ?? document.activeElement.id"));
+      expect(await page.evaluate(covered)).toBeNull();
+    } while (stops.at(-1) !== "expired" && stops.length < 60);
+    expect(stops).toContain("domain-search");
+    expect(stops.at(-1)).toBe("expired");
+  });
+
+  test("shows in forced colours which button is pressed, and the colours of a chart's lines", async () => {
+    const { page } = await signedIn({ ...DESKTOP, forcedColors: "active" });
+    await waitForText(page, "within 90 days");
+    const borders = `new Set([...document.querySelectorAll("#spans button")].map((one) =>
+      getComputedStyle(one).borderTop)).size`;
+    expect(await page.evaluate(borders)).toBe(2);
+    const keys = `[...document.querySelectorAll(".legend")[1].querySelectorAll(".key")].map((key) =>
+      getComputedStyle(key, "::before").backgroundColor)`;
+    expect(new Set(await page.evaluate<string[]>(keys)).size).toBe(6);
+  });
+
   test("shows months without expiries as a line instead of a calendar", async () => {
     const { page } = await openPage();
     await page.route("**/v1/staff/domains", async (route) => {
