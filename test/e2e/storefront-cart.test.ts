@@ -216,8 +216,22 @@ describeWithBrowser("the cart", () => {
   test("shows a term that is no longer sold as it is, and says which name can't be registered and why", async () => {
     const price = { amount: "29.99", currency: "USD" };
     const items = [
-      { domain: "kabul.net.af", unicodeName: "kabul.net.af", tld: ".net.af", premium: false, years: 3, price },
-      { domain: "kabul.gov.af", unicodeName: "kabul.gov.af", tld: ".gov.af", premium: false, years: 1, price },
+      {
+        domain: "kabul.net.af",
+        unicodeName: "kabul.net.af",
+        tld: ".net.af",
+        premium: false,
+        years: 3,
+        price,
+      },
+      {
+        domain: "kabul.gov.af",
+        unicodeName: "kabul.gov.af",
+        tld: ".gov.af",
+        premium: false,
+        years: 1,
+        price,
+      },
     ];
     const { page } = await shop.visitor();
     await page.evaluate(

@@ -1,5 +1,10 @@
 /** The price list: a row per TLD, for the term chosen on the page. Also gives the other parts of the page the prices they need. */
-import { createClient, type Price, type QuoteLine, type StorefrontClient } from "../../../client/src/client.js";
+import {
+  createClient,
+  type Price,
+  type QuoteLine,
+  type StorefrontClient,
+} from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, timeWithDay, years } from "./language.js";
 import { store, stored } from "./session.js";
