@@ -184,6 +184,33 @@ describeWithBrowser("the cart", () => {
     expect(await row(other, domain).getAttribute("data-state")).toBe("taken");
   });
 
+  test("shows a name that turns out to be premium as premium everywhere, without ordinary prices for its renewal or another term", async () => {
+    const { page } = await shop.visitor();
+    const domain = "becomes-premium.net.af";
+    shop.service.sandbox.control.setTaken(domain, false);
+    await searchFor(page, domain);
+    await row(page, domain).locator("button").press("Enter");
+    expect(await total(page).textContent()).toBe("Total: $10.99");
+    shop.service.sandbox.control.setPremium(domain, { USD: 50_000 });
+    await shop.clock.advance(10_000);
+    await page.locator("#cart-confirm").press("Enter");
+    await status(page).getByText("A price has changed").waitFor();
+    expect(await texts(page, ".item .domain, .item .price, .item .renewal")).toEqual([
+      `${domain} Premium`,
+      "$575.00",
+      "Renewal price on request",
+    ]);
+    expect(await row(page, domain).locator(".price").textContent()).toBe("$575.001 year");
+    expect(await row(page, domain).locator(".state").innerText()).toBe(
+      "Available Premium Renewal price on request",
+    );
+    await page.getByLabel(`Term of ${domain}`).selectOption("2");
+    expect(await texts(page, ".item .price, #cart-total")).toEqual([
+      "Price shown when you confirm",
+      "Total: –",
+    ]);
+  });
+
   test("says that a price has changed when it is confirmed, and doesn't go back to the old one", async () => {
     const { page, axe, picture } = await shop.visitor({
       before: (page) =>

@@ -169,12 +169,6 @@ export class Cart implements CartControl {
     return this.#confirmed?.quotes.items.find((line) => line.domain === domain);
   }
 
-  /** The names that turned out to be taken when the cart was confirmed. */
-  get taken(): readonly string[] {
-    const lines = this.#confirmed?.quotes.items ?? [];
-    return lines.flatMap(({ status, domain }) => (status === "taken" ? domain : []));
-  }
-
   /** The confirmed total; before that, the sum of the known list prices. */
   total(): readonly Money[] {
     if (this.#confirmed !== null) return this.#confirmed.quotes.total;
@@ -234,8 +228,8 @@ export class Cart implements CartControl {
   #takePrices({ items }: Quotes): boolean {
     const before = this.#items;
     this.#items = before.map((item) => {
-      const price = items.find(({ domain }) => domain === item.domain)?.price ?? item.price;
-      return { ...item, price };
+      const line = items.find(({ domain }) => domain === item.domain);
+      return line?.price ? { ...item, premium: line.premium, price: line.price } : item;
     });
     this.#listedThen = {};
     this.#relist();

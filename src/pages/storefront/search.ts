@@ -1,5 +1,5 @@
 /** The search box. Typed text is searched as `searchAsYouType` describes; a list is checked name by name. The search survives a reload. */
-import type { StorefrontClient } from "../../../client/src/client.js";
+import type { Availability, QuoteLine, StorefrontClient } from "../../../client/src/client.js";
 import { now } from "../../../client/src/clock.js";
 import { asProblem } from "../../../client/src/problem.js";
 import {
@@ -29,8 +29,9 @@ export class Search {
   #checking = new AbortController();
   /** The rows of a list, by its names. */
   readonly #rows = new Map<string, Row>();
-  /** Names that were available in the search but taken when the cart was confirmed. */
-  #taken: ReadonlySet<string> = new Set();
+  /** What was learned of names, after they had been searched, when the cart was confirmed. */
+  readonly #learned = new Map<string, QuoteLine>();
+  readonly #updated = new WeakMap<QuoteLine, Availability>();
   #shown: Shown | null = null;
   /** Whether the search ended because the connection was lost. */
   #isLost = false;
@@ -53,9 +54,9 @@ export class Search {
     else this.#follow(this.#typed.state);
   }
 
-  /** Shows these names as taken, and none of them as a similar name, until the next search. */
-  learnTaken(domains: readonly string[]): void {
-    this.#taken = new Set([...this.#taken, ...domains]);
+  /** Shows until the next search which of these names are taken, or have come to be premium or ordinary. */
+  learn(lines: readonly QuoteLine[]): void {
+    for (const line of lines) this.#learned.set(line.domain, line);
   }
 
   /** Redraws everything after a change of the language, the term, the cart or the prices. */
@@ -97,7 +98,7 @@ export class Search {
   /** Takes the text of the field, and ends what was done for the one before. */
   #take(searchedAtMs: number): void {
     this.#checking.abort();
-    this.#taken = new Set();
+    this.#learned.clear();
     this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(searchedAtMs);
     this.#rows.clear();
@@ -199,10 +200,16 @@ export class Search {
     for (const name of names) this.#rows.set(name, rowWithout(name, SOLD, { state }));
   }
 
-  #upToDate(row: Row): Row {
-    if (row.state !== "known" || !this.#taken.has(row.result.domain)) return row;
-    const gone = { status: "taken", available: false, price: null, renewal: null } as const;
-    return { ...row, result: { ...row.result, ...gone } };
+  #upToDate(result: Availability): Availability {
+    const line = this.#learned.get(result.domain);
+    if (line?.status === "taken")
+      return { ...result, status: "taken", available: false, price: null, renewal: null };
+    if (!line?.price || !result.available || line.premium === result.premium) return result;
+    const { premium, years, price, asOf } = line;
+    // One object for each line: the view remembers since when it has shown it.
+    const updated = this.#updated.get(line) ?? { ...result, premium, years, price, asOf, renewal: null };
+    this.#updated.set(line, updated);
+    return updated;
   }
 
   #showList(view: Partial<View> & Pick<View, "phase">): void {
@@ -212,8 +219,10 @@ export class Search {
   #show(view: Shown): void {
     this.#shown = view;
     this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
-    const rows = view.rows.map((row) => this.#upToDate(row));
-    const ideas = view.ideas.filter(({ domain }) => !this.#taken.has(domain));
+    const rows = view.rows.map((row) =>
+      row.state === "known" ? { ...row, result: this.#upToDate(row.result) } : row,
+    );
+    const ideas = view.ideas.map((idea) => this.#upToDate(idea)).filter(({ available }) => available);
     this.#view.show(this.#texts, { ...view, rows, ideas, text: this.#query.value, meaning: this.#meaning });
   }
 }

@@ -20,7 +20,7 @@ const prices = new Prices(client, texts, () => {
 });
 const cart: Cart = new Cart(client, prices, (change) => {
   cartView.changed(change);
-  search.learnTaken(cart.taken);
+  if (change.kind === "prices" || change.kind === "names") search.learn(cart.confirmed?.quotes.items ?? []);
   search.render(texts);
 });
 const results = new Results(prices, cart);
