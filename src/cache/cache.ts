@@ -94,7 +94,10 @@ export interface Pool<V, A extends Asker> {
    * contradict a later load that they overlap.
    */
   purge(): number;
-  /** Corrects `asOfMs` of every fact in memory. Call after the wall clock was set. */
+  /**
+   * Corrects each `asOfMs` in memory that is too late. Call after the wall clock was set. None becomes later: the clock may be ahead only because the
+   * machine was suspended.
+   */
   redate(): void;
   stats(): PoolStats;
 }
@@ -378,7 +381,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     redate() {
       for (const [, entry] of known.entries()) {
         const { evidence, hit, stale } = entry;
-        const asOfMs = wallTimeOf(evidence.held.askedMs);
+        const asOfMs = Math.min(hit.asOfMs, wallTimeOf(evidence.held.askedMs));
         entry.hit = remembered(evidence, asOfMs, "hit", hit.untilMs);
         entry.stale = remembered(evidence, asOfMs, "stale", stale.untilMs);
       }
