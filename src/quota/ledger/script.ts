@@ -11,8 +11,9 @@
  *
  * Table. `generation`: the time of its creation, later than that of every table known before. `unconfirmed`: the replicas that may have seen writes
  * that the table has lost, each with when its calls have rested (in earlier builds all until `poolFrom`). `settledFrom`: from when newcomers can get
- * a share. `stood`: for how long Redis's clock has stood still in all, as far as any member has found; until `stoodUntil`, requests from before the
- * last time may still arrive. `former`: the members that left or died within the last `deadMs`, with their last revision and request.
+ * a share. `wantedAt`, `wantedBy`: when a replica last wanted more slots than it had, and which. `stood`: for how long Redis's clock has stood still
+ * in all, as far as any member has found; until `stoodUntil`, requests from before the last time may still arrive. `former`: the members that left
+ * or died within the last `deadMs`, with their last revision and request.
  *
  * Slot. `at`: the latest time at which its last call can have arrived. `grant`: the call in flight. `owner`: the replica that makes it. `before`:
  * the value of `at` before that call. `holder`: see above. `leaving`: the revision whose reply asks the holder to give up the slot. `assumed`:
@@ -391,11 +392,12 @@ local isFree = seats < q.replicasMax and shares + q.share <= s.budget
 if not self.seat and isFree and isTurn then self.seat = true end
 `;
 
-/** Gives this replica its share or takes it back: all of it when it leaves, all but one slot while others wait and it has no requests waiting. */
+/** Gives this replica its share or takes it back: all of it when it leaves, all but one slot while it is idle and others want more than they have. */
 const SHARES = `
 local mine = ownSlotsOf(q.me)
 local share = self.seat and q.share or 0
-local lends = not q.waiting and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
+local isIdle = not q.waiting and q.poolDemand == 0
+local lends = isIdle and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
 local aim = lends and math.min(1, share) or share
 if q.op == 'leave' then aim = 0 end
 if #mine > aim then sorted(mine) end
