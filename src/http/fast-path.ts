@@ -176,7 +176,7 @@ function together(): (act: () => void) => void {
   };
 }
 
-/** Writes the headers and the body at once. From `end`, Node would write them with an empty part behind, as a list, which takes 5 % longer. */
+/** Writes the headers and the body as one part. From `end`, Node writes a list of two, the second empty, and a hit takes 6 to 10 % longer on Node 20 and 22. */
 function writeOnce(response: ServerResponse, body: Rendered["body"]): void {
   response.cork();
   response.write(body, "latin1");
