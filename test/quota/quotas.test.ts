@@ -163,6 +163,19 @@ describe("a call that was reserved before a restart", () => {
     return inMs;
   }
 
+  /** Reserves a call for the visitor, who waits for it when it is due, because the upstream has asked for a pause of a second. */
+  async function claimed() {
+    await open().openAll([]);
+    const before = await quotas.of("first");
+    await clock.advance(await reserve(before));
+    await before.pause(1_000);
+    const waiting = before.run({ ...VISITOR, maxWaitMs: 8_000 }, async () => null);
+    waiting.catch(() => undefined);
+    await settle();
+    expect(before.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 0 });
+    return { before, waiting };
+  }
+
   test("can be claimed once after it, and the file doesn't reveal its client", async () => {
     const inMs = await reserved();
     expect(saved()).toContain("dueAtMs");
@@ -204,14 +217,7 @@ describe("a call that was reserved before a restart", () => {
   });
 
   test("can be claimed again after it if its holder was already waiting for it", async () => {
-    await open().openAll([]);
-    const before = await quotas.of("first");
-    await clock.advance(await reserve(before));
-    await before.pause(1_000);
-    const waiting = before.run({ ...VISITOR, maxWaitMs: 8_000 }, async () => null);
-    waiting.catch(() => undefined);
-    await settle();
-    expect(before.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 0 });
+    const { waiting } = await claimed();
     await quotas.close();
     await expect(waiting).rejects.toMatchObject({ code: "shutting_down", retryAfterMs: 1000 });
     const quota = await open(1, clock).of("first");
@@ -232,14 +238,7 @@ describe("a call that was reserved before a restart", () => {
   });
 
   test("can be claimed after a kill if its holder was already waiting for it", async () => {
-    await open().openAll([]);
-    const before = await quotas.of("first");
-    await clock.advance(await reserve(before));
-    await before.pause(1_000);
-    const waiting = before.run({ ...VISITOR, maxWaitMs: 8_000 }, async () => null);
-    waiting.catch(() => undefined);
-    await settle();
-    expect(before.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 0 });
+    const { before } = await claimed();
     const other = { ...VISITOR, client: "another visitor" };
     expect(before.refusal(other)).toMatchObject({ kept: true });
     await clock.advance(250);
