@@ -59,12 +59,11 @@ const STEP_MS = 1_000;
 
 /** Calls `act` within a second after the wall clock was set; returns a function that stops it. */
 export function onWallClockSet(clock: Clock, act: () => void): () => void {
-  const aheadMs = (): number => clock.now() - clock.monotonic();
-  let lastMs = aheadMs();
+  let bootAtMs = bootedAtMs(clock);
   return every(clock, CHECK_WALL_EVERY_MS, () => {
-    const nowMs = aheadMs();
-    if (Math.abs(nowMs - lastMs) < STEP_MS) return;
-    lastMs = nowMs;
+    const newMs = bootedAtMs(clock);
+    if (Math.abs(newMs - bootAtMs) < STEP_MS) return;
+    bootAtMs = newMs;
     act();
   });
 }

@@ -9,7 +9,14 @@ import { ask, outcome, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";
 import { openTimedFleet, type TimedReplica } from "./support/timed-fleet.js";
-import { counted, useOfSafeBound, waits, type WaitsResult, type WaitsSettings } from "./support/waits.js";
+import {
+  counted,
+  servedWithin,
+  useOfSafeBound,
+  waits,
+  type WaitsResult,
+  type WaitsSettings,
+} from "./support/waits.js";
 
 const BUDGET = 57;
 
@@ -201,7 +208,8 @@ describeWithRedis("behind a load balancer,", () => {
     "$replicas of at most $replicasMax replicas ($balance, visitors at $load and carts at $carts of the budget, Redis $oneWayMs ms away)",
     (row) => {
       test("honour reservations, serve carts, and use but never exceed the budget", async () => {
-        const windows = 9;
+        // Of several carts that come at once, one may be refused, so there have to be more than a hundred.
+        const windows = row.carts > 0 ? 14 : 9;
         const random = mulberry(7);
         const balance =
           row.balance === "round robin" ? (n: number) => n : () => Math.floor(random() * row.replicas);
@@ -210,11 +218,8 @@ describeWithRedis("behind a load balancer,", () => {
         const { claimed, served } = result.reservations;
         expect(claimed).toBeGreaterThan(80);
         expect(served).toBeGreaterThanOrEqual(0.99 * claimed);
-        const late = counted(result, windows).filter(
-          ({ lane, arrivedAt, servedAt }) => lane === "checkout" && (servedAt ?? Infinity) - arrivedAt > 8000,
-        );
-        // Of some fifty carts; of several that come at once, one may be refused.
-        expect(late.length).toBeLessThanOrEqual(1);
+        const carts = counted(result, windows).filter(({ lane }) => lane === "checkout");
+        expect(carts.length === 0 ? 1 : servedWithin(carts, 8000)).toBeGreaterThanOrEqual(0.99);
         expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
       });
     },
