@@ -1,5 +1,6 @@
 /** Assembles the service: the engine, monitoring, and HTTP in front of them. */
 import type { Server } from "node:http";
+import { countingSuspensions } from "./clock.js";
 import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
 import { createClientLimit } from "./http/edge/client-limit.js";
@@ -25,7 +26,7 @@ import { createMetrics } from "./metrics.js";
 import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
-interface AppSettings extends Omit<EngineSettings, "onCall"> {
+interface AppSettings extends Omit<EngineSettings, "onCall" | "quotaClock"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
 }
@@ -40,10 +41,12 @@ export interface App {
   close(): Promise<void>;
 }
 
-export function createApp(settings: AppSettings): App {
-  const { config, clock, log } = settings;
+export function createApp({ clock: quotaClock, ...rest }: AppSettings): App {
+  const clock = countingSuspensions(quotaClock);
+  const settings = { ...rest, clock };
+  const { config, log } = settings;
   const metrics = createMetrics();
-  const engine = createEngine({ ...settings, onCall: metrics.upstreamCall });
+  const engine = createEngine({ ...settings, quotaClock, onCall: metrics.upstreamCall });
   const { shop, prices, upstream } = engine;
 
   let phase: Phase = "starting";

@@ -57,15 +57,42 @@ const CHECK_WALL_EVERY_MS = 1_000;
 /** Gradual adjustments add up to this before they count. */
 const STEP_MS = 1_000;
 
-/** Calls `act` within a second after the wall clock was set; returns a function that stops it. */
-export function onWallClockSet(clock: Clock, act: () => void): () => void {
+/** Calls `act` with the number of ms when the wall clock was set since the last call: positive if forward. */
+function wallSteps(clock: Clock, act: (byMs: number) => void): () => void {
   let bootAtMs = bootedAtMs(clock);
-  return every(clock, CHECK_WALL_EVERY_MS, () => {
-    const newMs = bootedAtMs(clock);
-    if (Math.abs(newMs - bootAtMs) < STEP_MS) return;
-    bootAtMs = newMs;
-    act();
+  return () => {
+    const byMs = bootedAtMs(clock) - bootAtMs;
+    if (Math.abs(byMs) < STEP_MS) return;
+    bootAtMs += byMs;
+    act(byMs);
+  };
+}
+
+/** Calls `act` within a second after the wall clock was set back; returns a function that stops it. */
+export function onWallClockSetBack(clock: Clock, act: () => void): () => void {
+  const look = wallSteps(clock, (byMs) => {
+    if (byMs < 0) act();
   });
+  return every(clock, CHECK_WALL_EVERY_MS, look);
+}
+
+/**
+ * The same clock, but its monotonic time also advances whenever the wall clock is set forward: the machine may have been suspended, so nothing known
+ * from before seems younger than it is. Not for the quota, which must not count time that may not have passed.
+ */
+export function countingSuspensions(clock: Clock): Clock {
+  let suspendedMs = 0;
+  const look = wallSteps(clock, (byMs) => {
+    suspendedMs += Math.max(0, byMs);
+  });
+  return {
+    now: () => clock.now(),
+    monotonic() {
+      look();
+      return clock.monotonic() + suspendedMs;
+    },
+    after: (delayMs, run) => clock.after(delayMs, run),
+  };
 }
 
 /** Smaller than any measured duration. */

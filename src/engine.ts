@@ -7,7 +7,7 @@ import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
 import { createSavedLists } from "./cache/saved-facts.js";
-import { type Clock, createStamps, onWallClockSet } from "./clock.js";
+import { type Clock, createStamps, onWallClockSetBack } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";
 import type { Log } from "./logger.js";
@@ -41,7 +41,9 @@ export interface EngineSettings {
   readonly redis: RedisLink | null;
   /** Called after each upstream call. */
   readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
+  /** Counts suspensions of the machine, for the ages of facts. */
   readonly clock: Clock;
+  readonly quotaClock: Clock;
   readonly log: Log;
 }
 
@@ -98,7 +100,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
       : redis
         ? { redis, directory: config.stateDir }
         : { directory: config.stateDir },
-    clock,
+    clock: settings.quotaClock,
     log,
   });
   const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
@@ -280,7 +282,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         prices.keepWarm(),
         account.keepWarm(),
         policies.watch(),
-        onWallClockSet(clock, () => {
+        onWallClockSetBack(clock, () => {
           const { statuses, availability, prices: quotes, tier, account: facts } = pools;
           for (const pool of [statuses, availability, quotes, tier, facts]) pool.redate();
         }),

@@ -94,10 +94,7 @@ export interface Pool<V, A extends Asker> {
    * contradict a later load that they overlap.
    */
   purge(): number;
-  /**
-   * Corrects each `asOfMs` in memory that is too late. Call after the wall clock was set. None becomes later: the clock may be ahead only because the
-   * machine was suspended.
-   */
+  /** Corrects each `asOfMs` in memory. Call after the wall clock was set back. */
   redate(): void;
   stats(): PoolStats;
 }
@@ -381,7 +378,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     redate() {
       for (const [, entry] of known.entries()) {
         const { evidence, hit, stale } = entry;
-        const asOfMs = Math.min(hit.asOfMs, wallTimeOf(evidence.held.askedMs));
+        const asOfMs = wallTimeOf(evidence.held.askedMs);
         entry.hit = remembered(evidence, asOfMs, "hit", hit.untilMs);
         entry.stale = remembered(evidence, asOfMs, "stale", stale.untilMs);
       }
