@@ -37,6 +37,8 @@ export interface App {
   start(): Promise<void>;
   /** Refuses new requests from now on, ends event streams and stops background work. */
   drain(): void;
+  /** Refuses the requests that still aren't answered. */
+  giveUp(): void;
   /** Releases the quota, its ledger and Redis, once calls in flight have settled. */
   close(): Promise<void>;
 }
@@ -101,7 +103,7 @@ export function createApp({ clock: quotaClock, ...rest }: AppSettings): App {
     phase: () => phase,
   });
 
-  const { server, drain } = serve(router, {
+  const { server, drain, giveUp } = serve(router, {
     maxBodyBytes: MAX_CONFIG_BYTES,
     isAnswered,
     isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
@@ -136,6 +138,7 @@ export function createApp({ clock: quotaClock, ...rest }: AppSettings): App {
       streams.endAll();
       stopWork();
     },
+    giveUp,
     async close() {
       await monitoring.close();
       await engine.close();

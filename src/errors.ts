@@ -93,6 +93,10 @@ export function challenge(
   return new ServiceError(code, detail, { headers: { "WWW-Authenticate": `Bearer ${parameters}` } });
 }
 
+export function shuttingDown(): ServiceError {
+  return new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
+}
+
 /** An `invalid_request` caused by one field, which the answer names. */
 export function invalidField(field: string, message: string): ServiceError {
   return new ServiceError("invalid_request", `${field}: ${message}`, { errors: [{ field, message }] });

@@ -15,6 +15,8 @@ import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
 const CLOSE_IDLE_EVERY_MS = 100;
+/** The part of the grace period in which requests that still wait are refused. */
+const REFUSING_MS = 200;
 const MAX_FLUSH_MS = 2_000;
 /**
  * Connections that the kernel accepts while the service is busy; it caps this at `net.core.somaxconn`. With Node's 511, a flood of 1,500
@@ -81,11 +83,13 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
       app.server.closeIdleConnections();
     }, CLOSE_IDLE_EVERY_MS);
     const { shutdownGraceMs: graceMs, upstreamTimeoutMs } = config;
-    const graceIsOver = sleep(graceMs);
+    const graceIsOver = sleep(Math.max(0, graceMs - REFUSING_MS));
     const allServed = new Promise((closed) => app.server.close(closed));
     // A call that began later might not end in time, so those who still wait for one are refused.
     await Promise.race([allServed, sleep(Math.max(0, graceMs - upstreamTimeoutMs))]);
     await Promise.race([Promise.all([app.close(), allServed]), graceIsOver]);
+    app.giveUp();
+    await Promise.race([allServed, sleep(REFUSING_MS)]);
     clearInterval(idle);
     app.server.closeAllConnections();
     await sandbox?.close();

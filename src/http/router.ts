@@ -3,7 +3,7 @@ import express, { type Express, type RequestHandler } from "express";
 import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
 import type { Engine, EngineSettings } from "../engine.js";
-import { type ErrorCode, ServiceError } from "../errors.js";
+import { type ErrorCode, ServiceError, shuttingDown } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Secret } from "../secret.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
@@ -105,6 +105,6 @@ export function createRouter(parts: RouterParts): Express {
 function refusedWhileDraining(phase: () => Phase): RequestHandler {
   return (_request, _response, next) => {
     if (phase() !== "draining") return next();
-    throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
+    throw shuttingDown();
   };
 }

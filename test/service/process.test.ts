@@ -413,6 +413,22 @@ describe("stopping", () => {
     expect(await ended).toBe(0);
   });
 
+  test("rejects requests whose call takes longer than SHUTDOWN_GRACE_MS, instead of closing their connections", async () => {
+    const { sandbox, env } = await upstream();
+    const service = start({ ...env, SHUTDOWN_GRACE_MS: "300" });
+    await service.listening;
+    await until(() => callsOf(sandbox) >= 29, "the last startup call");
+    sandbox.control.setBehaviour({ afterMs: 3000 });
+    const answers = ["/v1/availability?domain=kabul.af", "/v1/search?q=herat"].map((path) =>
+      service.ask(path),
+    );
+    await until(() => callsOf(sandbox, CHECK) >= 2, "the calls");
+    const ended = service.stop();
+    for (const answer of answers)
+      expect(await answer).toMatchObject({ status: 503, body: { code: "shutting_down", retryAfter: 1 } });
+    expect(await ended).toBe(0);
+  });
+
   test("waits at most SHUTDOWN_GRACE_MS for clients that never finish their request", async () => {
     const service = start({ SHUTDOWN_GRACE_MS: "300" });
     const port = await service.listening;

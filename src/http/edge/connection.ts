@@ -19,7 +19,7 @@ const LINGER_MS = 5_000;
 export interface ConnectionRules {
   /** Whether the client of this request is so far over its limit that its connection should be closed. */
   readonly isFlooding: (request: Arrived) => boolean;
-  /** Answers a request with a malformed body. */
+  /** Answers a request whose body is malformed, or that is given up. */
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
   /** Parses the bytes already read, and then the socket. */
   readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
@@ -45,8 +45,8 @@ interface Exchange {
 export class Connection {
   readonly #socket: Socket;
   readonly #rules: ConnectionRules;
-  /** In the order of their requests. */
-  #outstanding: ServerResponse[] = [];
+  /** Not answered yet, in the order of their requests. */
+  #outstanding: Exchange[] = [];
   /** The latest exchange, until its request is complete and everything is answered: an idle connection keeps nothing of what it served. */
   #last: Exchange | null = null;
   /** Bytes that were read but must not be parsed yet. */
@@ -70,7 +70,7 @@ export class Connection {
     socket.on("close", this.#closed);
     // Node calls it after the last answer. By itself it would close the socket, although the client may still be sending and would then lose the answer.
     socket.destroySoon = () => {
-      for (const response of this.#outstanding.splice(0)) abandon(response);
+      for (const { response } of this.#outstanding.splice(0)) abandon(response);
       this.#endWith(() => socket.end());
     };
   }
@@ -84,7 +84,7 @@ export class Connection {
   arrived(request: Arrived, response: ServerResponse): boolean {
     if (this.#ending !== null) return false;
     this.#last = { request, response };
-    this.#outstanding.push(response);
+    this.#outstanding.push(this.#last);
     if (this.#rules.isDraining()) this.drain();
     return true;
   }
@@ -92,7 +92,7 @@ export class Connection {
   /** Makes the latest outstanding answer the last one. */
   drain(): void {
     const last = this.#outstanding.at(-1);
-    if (last !== undefined) last.shouldKeepAlive = false;
+    if (last !== undefined) last.response.shouldKeepAlive = false;
   }
 
   /** Called when the answer to the oldest request has been sent. */
@@ -127,18 +127,25 @@ export class Connection {
         if (this.#socket.writable) this.#socket.end(this.#rules.unreadable(problem));
       });
     } else {
-      const { request, response } = unfinished;
-      const refuse = (): void => {
-        if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
-      };
       setImmediate(() => {
         this.#rules.inOrder(() => {
           // The client limit may still refuse the request in the turn in which it was handed on.
-          setImmediate(refuse);
+          setImmediate(() => {
+            this.#refuse(unfinished, problem);
+          });
         });
       });
       this.#endWith(() => this.#socket.end());
     }
+  }
+
+  /** Refuses all requests whose answers haven't begun. */
+  refuseOutstanding(problem: ServiceError): void {
+    for (const exchange of this.#outstanding) this.#refuse(exchange, problem);
+  }
+
+  #refuse({ request, response }: Exchange, problem: ServiceError): void {
+    if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
   }
 
   /** Called when the client has ended its side in the middle of a request. */
@@ -198,9 +205,9 @@ export class Connection {
 
   /** Most clients that stop sending have gone, so unfinished answers are abandoned; finished ones are still sent. */
   readonly #clientEnded = (): void => {
-    const waiting = this.#outstanding.findIndex(({ writableEnded }) => !writableEnded);
+    const waiting = this.#outstanding.findIndex(({ response }) => !response.writableEnded);
     if (waiting === -1) return;
-    for (const response of this.#outstanding.splice(waiting)) abandon(response);
+    for (const { response } of this.#outstanding.splice(waiting)) abandon(response);
     if (this.#ending === null) this.#endWith(() => this.#socket.destroy());
     else this.#endWhenDone();
   };
@@ -209,7 +216,7 @@ export class Connection {
   readonly #closed = (): void => {
     this.#rest = null;
     this.#rules.closed(this.#socket);
-    for (const response of this.#outstanding.splice(0)) if (response.socket === null) abandon(response);
+    for (const { response } of this.#outstanding.splice(0)) if (response.socket === null) abandon(response);
   };
 }
 

@@ -6,7 +6,7 @@ import { createServer, IncomingMessage, type Server, ServerResponse } from "node
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import type { Express } from "express";
-import { ServiceError } from "../../errors.js";
+import { ServiceError, shuttingDown } from "../../errors.js";
 import { inTurns } from "../../turns.js";
 import type { Arrived } from "./arrived.js";
 import { createBurstQueue } from "./burst-queue.js";
@@ -71,6 +71,8 @@ export interface Serving {
   readonly server: Server;
   /** Call once `isDraining`: answers in progress say that their connection ends, because a client that reused it would lose its request. */
   drain(): void;
+  /** Refuses all requests whose answers haven't begun. */
+  giveUp(): void;
 }
 
 export function serve(app: Express, parts: ServerParts): Serving {
@@ -181,6 +183,12 @@ export function serve(app: Express, parts: ServerParts): Serving {
     server,
     drain() {
       for (const connection of connections.values()) connection.drain();
+    },
+    giveUp() {
+      const problem = shuttingDown();
+      burst.run(() => {
+        for (const connection of connections.values()) connection.refuseOutstanding(problem);
+      });
     },
   };
 }

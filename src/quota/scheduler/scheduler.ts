@@ -3,7 +3,7 @@
  * that nobody waits for spend nothing. No call stays unused while a request that may use it waits.
  */
 import type { Clock } from "../../clock.js";
-import { ServiceError } from "../../errors.js";
+import { ServiceError, shuttingDown } from "../../errors.js";
 import type { Outcome, Ledger, SlotId, Taken, TakenSlot } from "../ledger/ledger.js";
 import { isBackground } from "../lane.js";
 import type { Permit, Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
@@ -133,7 +133,7 @@ class Scheduler implements CredentialQuota {
   }
 
   refusal(request: QuotaRequest): ServiceError | null {
-    if (this.#closed) return closing();
+    if (this.#closed) return shuttingDown();
     const decided = this.#admission.decide(request);
     if (!(decided instanceof ServiceError)) return null;
     this.#wanted(request);
@@ -193,7 +193,7 @@ class Scheduler implements CredentialQuota {
     this.#cancelTimer();
     for (const waiter of this.#queue.all()) {
       this.#admission.gone(waiter);
-      waiter.fail(closing());
+      waiter.fail(shuttingDown());
     }
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     // After the last call: the upstream may still have asked for a pause, which puts off a reservation.
@@ -232,7 +232,7 @@ class Scheduler implements CredentialQuota {
   }
 
   async #slotFor(request: QuotaRequest): Promise<TakenSlot & { readonly entry: Entry }> {
-    if (this.#closed) throw closing();
+    if (this.#closed) throw shuttingDown();
     if (request.signal.aborted) throw GONE;
     this.#wanted(request);
     const entry = this.#admission.decide(request);
@@ -407,10 +407,6 @@ class Scheduler implements CredentialQuota {
       this.#pumpSoon();
     });
   }
-}
-
-function closing(): ServiceError {
-  return new ServiceError("shutting_down", "The service is shutting down.", { retryAfterMs: 1000 });
 }
 
 /** A quota over any ledger, with a bounded queue that serves urgent lanes first. */
