@@ -18,8 +18,8 @@ export interface PriceRefresh {
   /** Checks now what is due. */
   now(): void;
   /**
-   * Why no price is known: the last failure at the upstream; without one, the list is still being loaded, which takes at most a window if the quota
-   * has room within one.
+   * Why no price is known: the last failure at the upstream to load one that is sold; without any, the list is still being loaded, which takes at
+   * most a window if the quota has room within one.
    */
   unknown(): ServiceError;
   /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
@@ -45,6 +45,12 @@ export interface PriceRefreshSettings {
   readonly log: Log;
 }
 
+interface Failure {
+  readonly error: ServiceError;
+  /** Monotonic clock, ms. */
+  readonly atMs: number;
+}
+
 /** Prices are refreshed after this part of their freshness. */
 const REFRESH_AT = 0.8;
 const CHECK_EVERY_MS = 5_000;
@@ -52,7 +58,7 @@ const AT_A_TIME = 2;
 
 export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
   const { sold, quotes, pool, roomInMs, hasOutage, windowMs, clock, log } = settings;
-  const failed = new Map<string, { readonly error: ServiceError; readonly atMs: number }>();
+  const failed = new Map<string, Failure>();
   const wanted = new Set<string>();
   let background: Background | null = null;
 
@@ -109,6 +115,14 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       failed.set(keyOf(what), { error, atMs: clock.monotonic() });
   }
 
+  /** The failures to refresh prices that are sold and haven't been answered since. */
+  function lasting(): readonly Failure[] {
+    return sold().flatMap((what) => {
+      const failure = failed.get(keyOf(what));
+      return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs ? [failure] : [];
+    });
+  }
+
   return {
     want(what) {
       if (wanted.has(keyOf(what))) return false;
@@ -119,7 +133,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       background?.now();
     },
     unknown() {
-      const [last] = [...failed.values()].toSorted((a, b) => b.atMs - a.atMs);
+      const [last] = lasting().toSorted((a, b) => b.atMs - a.atMs);
       if (last !== undefined) {
         const { code, detail, retryAfterMs = 0 } = last.error;
         const leftMs = last.atMs + retryAfterMs - clock.monotonic();
@@ -130,13 +144,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
       return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },
-    failures: () =>
-      sold().flatMap((what) => {
-        const failure = failed.get(keyOf(what));
-        return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs
-          ? [failure.error.detail]
-          : [];
-      }),
+    failures: () => lasting().map(({ error }) => error.detail),
     start(firstInMs) {
       background = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
       return background.stop;

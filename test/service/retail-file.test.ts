@@ -50,6 +50,11 @@ afterEach(async () => {
 
 const shop = () => shopAt(service);
 const staff = (path: string): Promise<Answer> => service.ask(path, { headers: bearer("read") });
+/** Sold only by a changed file. */
+const COM_WORLD = WORLD.replace(
+  "names:",
+  '    .com.af: { registration: ["10.00"], renewal: ["9.00"], transfer: ["9.00"], restore: ["9.00"] }\nnames:',
+);
 const events = (name: string) => service.log.filter((line) => line.includes(`"event":"${name}"`));
 const warningsOf = ({ body }: Answer) => z.object({ warnings: z.array(z.string()) }).parse(body).warnings;
 const pricesShape = z.object({
@@ -111,11 +116,7 @@ describe("a valid file", () => {
   test("can add a TLD, whose prices are loaded without a restart", async () => {
     await service.close();
     folder.remove();
-    const com = WORLD.replace(
-      "names:",
-      '    .com.af: { registration: ["10.00"], renewal: ["9.00"], transfer: ["9.00"], restore: ["9.00"] }\nnames:',
-    );
-    await start(RETAIL, com);
+    await start(RETAIL, COM_WORLD);
     expect(problemOf(await service.ask("/v1/availability?domain=kabul.com.af")).code).toBe("invalid_request");
     await edit(RETAIL.replace("catalog: [", "catalog: [{ tld: .com.af, years: { registration: [1] } }, "));
     await until(async () => {
@@ -123,6 +124,32 @@ describe("a valid file", () => {
       return (await listed()).includes(".com.af registration 1 16.00");
     }, "the price of the new TLD");
     expect((await shop().availability("kabul.com.af")).price).toEqual(usd("16.00"));
+  });
+
+  test("can sell other terms only, and until their prices are loaded, visitors aren't told of a former failure", async () => {
+    await service.close();
+    folder.remove();
+    await start(RETAIL, COM_WORLD);
+    const warnings = async () => warningsOf(await staff("/v1/staff/prices")).join();
+    service.sandbox.control.setFault("quote", { fault: "status-500" });
+    const purge = { method: "POST", headers: bearer("operate"), body: { what: "prices" } };
+    expect((await service.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
+    await until(async () => {
+      await clock.advance(100);
+      return (await warnings()).includes("couldn't be refreshed");
+    }, "a failed refresh");
+    service.sandbox.control.clearFaults();
+    await until(async () => {
+      await clock.advance(1_000);
+      return !(await warnings()).includes("refreshed");
+    }, "the refresh of all prices");
+
+    service.sandbox.control.hold({ operation: "quote", calls: 10 });
+    await edit(RETAIL.replace(/catalog:.*/, "catalog: [{ tld: .com.af, years: { registration: [1] } }]"));
+    expect(problemOf(await service.ask("/v1/prices"))).toMatchObject({
+      code: "quota_exhausted",
+      detail: "The price list hasn't been loaded yet.",
+    });
   });
 
   test("can change the currency, and no answer mixes both", async () => {
