@@ -91,7 +91,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
   /** When this process started (a stamp); null before `resume`. */
   let startedMs: number | null = null;
-  /** Without the other replicas' epoch: Redis hasn't been reached yet. */
+  /** Redis wasn't reached on startup, and no epoch of another replica has been received since. */
   let isAlone = false;
   const joined: (() => void)[] = [];
   let tier: string | null = null;
@@ -134,12 +134,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     epoch = current();
     // The mark received on startup is the epoch that this replica joins.
     if (startedMs !== null) begin({ kind: "replica" });
-    if (!isAlone) return changed();
-    isAlone = false;
-    formerTier = null;
-    savedUntilMs = startedMs;
+    if (isAlone) savedUntilMs = startedMs;
     changed();
-    for (const act of joined) act();
+    if (isAlone) for (const act of joined) act();
+    isAlone = false;
   });
 
   function noteTier(named: string, askedMs: number): void {
