@@ -49,7 +49,7 @@ function readRetailConfig(yamlText: string): RetailConfigResult {
   let premium: Pricing | undefined;
   if (raw["premium"] !== undefined && raw["premium"] !== null) {
     premium = reader.read(SHAPES.premium, raw["premium"], "premium");
-    readPricingLimits(reader, raw["premium"], "premium", digits);
+    checkPricing(reader, raw["premium"], "premium", digits);
   }
   const promotions = readPromotions(reader, raw["promotions"], catalog.tlds);
   const promise = reader.read(SHAPES.promise, raw["promise"] ?? PROMISE, "promise") ?? PROMISE;
@@ -70,7 +70,7 @@ function readRetailConfig(yamlText: string): RetailConfigResult {
   return { ok: true, config: deepFreeze(config) };
 }
 
-function readPricingLimits(reader: Reader, raw: unknown, path: string, digits: number | null): void {
+function checkPricing(reader: Reader, raw: unknown, path: string, digits: number | null): void {
   if (!isRecord(raw)) return;
   if (raw["ending"] !== undefined && raw["step"] !== undefined) {
     reader.fault(path, "has both ending and step; give one of them or neither");
@@ -135,7 +135,7 @@ function readRules(
     const path = `rules[${index}]`;
     const rule = reader.read(SHAPES.rule, item, path);
     if (rule !== undefined) rules.push(rule);
-    readPricingLimits(reader, item, path, digits);
+    checkPricing(reader, item, path, digits);
     // A rule with an invalid match is reported, and counts as matching everything, so that it causes no further faults.
     found.push({ match: readMatch(reader, item, path, catalog.tlds) ?? {} });
   }

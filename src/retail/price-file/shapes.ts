@@ -1,17 +1,15 @@
 /** The shapes of the price file's sections. Amounts and percentages are plain decimals in quotes, so that they stay exact. */
 import { z } from "zod";
 import { nameOf } from "../../domain-name.js";
-import { currencyDigits, decimal, type Decimal } from "../../money.js";
+import { currencyDigits, decimal } from "../../money.js";
 import { ACTIONS } from "../../upstream/contract.js";
 
 export const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
-function decimalText(problem: (value: Decimal) => string | null) {
-  return z.unknown().transform((value, context): string => {
-    const message = typeof value === "string" ? decimalProblem(value, problem) : notText(value);
-    if (message === null && typeof value === "string") return value;
-    context.addIssue({ code: "custom", message: message ?? "" });
-    return z.NEVER;
+function decimalText(max: string, { positive = false } = {}) {
+  return z.string({ error: ({ input }) => notText(input) }).superRefine((text, context) => {
+    const message = decimalProblem(text, max, positive);
+    if (message !== null) context.addIssue({ code: "custom", message });
   });
 }
 
@@ -24,22 +22,15 @@ function notText(value: unknown): string {
   return 'must be a decimal in quotes, such as "1.25"';
 }
 
-function decimalProblem(text: string, problem: (value: Decimal) => string | null): string | null {
+function decimalProblem(text: string, max: string, positive: boolean): string | null {
   if (text.startsWith("-")) return "must not be negative";
   if (text.length > 24 || !PLAIN_DECIMAL.test(text)) return 'must be a plain decimal such as "1.25"';
-  return problem(decimal(text));
-}
-
-function within(max: string, options: { positive: boolean }): (value: Decimal) => string | null {
-  return (value) => {
-    if (options.positive && value.eq("0")) return "must be more than 0";
-    return value.gt(max) ? `is too high: at most ${max}` : null;
-  };
+  if (positive && decimal(text).eq("0")) return "must be more than 0";
+  return decimal(text).gt(max) ? `is too high: at most ${max}` : null;
 }
 
 const MAX_AMOUNT = "1000000000";
-const percent = (max: string, options: { positive: boolean }) => decimalText(within(max, options));
-const amount = decimalText(within(MAX_AMOUNT, { positive: false }));
+const amount = decimalText(MAX_AMOUNT);
 
 const tld = z
   .string()
@@ -79,11 +70,11 @@ const affix = (add: (text: string, label: string) => string) =>
 const affixes = (add: (text: string, label: string) => string) =>
   z.array(affix(add)).max(20, "may list at most 20").default([]);
 const pricing = {
-  markupPercent: percent("1000", { positive: false }).optional().default("0"),
-  addFixed: amount.optional().default("0"),
-  minMargin: amount.optional().default("0"),
+  markupPercent: decimalText("1000").default("0"),
+  addFixed: amount.default("0"),
+  minMargin: amount.default("0"),
   ending: amount.optional(),
-  step: decimalText(within(MAX_AMOUNT, { positive: true })).optional(),
+  step: decimalText(MAX_AMOUNT, { positive: true }).optional(),
 };
 
 export const SHAPES = {
@@ -100,7 +91,7 @@ export const SHAPES = {
   }),
   currency,
   tld,
-  rate: decimalText(within("100000000", { positive: true })),
+  rate: decimalText("100000000", { positive: true }),
   catalogEntry: z.strictObject({
     tld,
     years: z
@@ -118,7 +109,7 @@ export const SHAPES = {
   promotion: z.strictObject({
     id: z.string().regex(/^[\w.-]{1,64}$/, "must be 1 to 64 letters, digits, dots, hyphens or underscores"),
     match,
-    percentOff: percent("100", { positive: true }),
+    percentOff: decimalText("100", { positive: true }),
     from: instant,
     to: instant,
   }),

@@ -14,7 +14,7 @@ export interface ShopIdentity {
   readonly privacy: string | null;
 }
 
-const words = z
+export const nameSchema = z
   .string()
   .trim()
   .regex(/^.{1,60}$/, "must be 1 to 60 characters on one line");
@@ -22,8 +22,7 @@ const address = z
   .string()
   .refine(isAddress, "must be an https URL, or a path on the same host such as /terms");
 
-export const nameSchema = words;
-export const namesSchema = z.strictObject({ en: words, fa: words, ps: words });
+export const namesSchema = z.strictObject({ en: nameSchema, fa: nameSchema, ps: nameSchema });
 export const identitySchema = z.strictObject({
   name: z.unknown().optional(),
   logo: address.nullish(),
