@@ -19,10 +19,11 @@ export function createDemoCheckout(promises: Pick<Promises, "publicKeys">, now: 
     // A real checkout fetches these keys from /.well-known/jwks.json.
     const checked = await checkPromise(promise, { keys: [...promises.publicKeys().keys] }, now());
     if (!checked.ok) return { kind: checked.reason };
-    const lines = checked.lines.map(({ domain, years, price }) => {
-      const tld = domain.slice(domain.indexOf("."));
-      return { unicodeName: parseDomainName(domain, [tld], "domain").unicode, years, price };
-    });
+    const lines = checked.lines.map(({ domain, tld, years, price }) => ({
+      unicodeName: parseDomainName(domain, [tld], "domain").unicode,
+      years,
+      price,
+    }));
     return { kind: "good", lines, validForMs: checked.validUntilMs - now() };
   };
 }
