@@ -1,9 +1,15 @@
 /** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
 import type { Known } from "../cache/cache.js";
-import { presentRetail, presentWholesaleToStaff, type Wholesale, wholesaleDifference } from "../money.js";
+import {
+  presentRetail,
+  presentWholesaleToStaff,
+  totalsOf,
+  type Wholesale,
+  wholesaleDifference,
+} from "../money.js";
 import { type CatalogRow, marginWarnings, type PriceResult, type RetailPolicy } from "../retail/policy.js";
 import type { RetailFileState } from "../retail/live-policy.js";
-import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
+import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
@@ -101,7 +107,6 @@ export function presentPromise(
   const items = lines.map((line) => {
     const { domain, tld, action, years, price, premium, wholesale } = line;
     const today = wholesaleNow(line, facts);
-    const lost = lostMargin(line, facts, policy, atMs);
     return {
       domain,
       tld,
@@ -113,10 +118,10 @@ export function presentPromise(
       margin: policy.margin(wholesale, price),
       wholesaleToday: today ? presentWholesaleToStaff(today) : null,
       marginToday: today ? policy.margin(today, price) : null,
-      marginLost: lost,
+      marginLost: lostMargin(line, facts, policy, atMs),
     };
   });
-  const { marginLost } = promisesInForce([promise], facts, policy, atMs);
+  const marginLost = totalsOf(items.flatMap((item) => item.marginLost ?? []));
   return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items, marginLost };
 }
 
