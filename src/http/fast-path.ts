@@ -98,7 +98,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const { path, query } = spelling;
     const kind = parts.questions.get(path);
     const isCart = method === "POST" && path === CART_PATH && query === "";
-    if (method === "OPTIONS" || (kind === undefined && HEALTH_PATHS.has(path))) return false;
+    if (method === "OPTIONS" || HEALTH_PATHS.has(path)) return false;
 
     const startedAtMs = clock.monotonic();
     const address = addressOf(request);
@@ -136,7 +136,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const status = isSame ? 304 : answer.status;
     const perClient = isShared ? [] : ["x-request-id", id];
     const headers = perClient.concat(
-      kind === undefined && !isForWebsite(path) ? SECURITY_HEADERS : parts.headersFor(request.headers.origin),
+      isForWebsite(path) ? parts.headersFor(request.headers.origin) : SECURITY_HEADERS,
       isShared ? [] : limit.fields(window),
       answer.headers,
       isSame ? [] : answer.entityHeaders,

@@ -100,15 +100,15 @@ export function serve(app: Express, parts: ServerParts): Serving {
 
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
-    const isPatient = request.method !== "GET" && hasBody(request);
-    // By then Node has read the rest of the packet, which is usually the whole body. A client that waits for 100 Continue hasn't sent it.
-    if (isPatient && request.headers.expect === undefined) process.nextTick(inTurn, request, response);
-    else inTurn(request, response);
-  }
-
-  function inTurn(request: OnConnection, response: ServerResponse): void {
     // Only some requests with a body are answered in front of Express, and it takes longer, so even a refusal can wait.
     const isPatient = request.method !== "GET" && hasBody(request);
+    // By then Node has read the rest of the packet, which is usually the whole body. A client that waits for 100 Continue hasn't sent it.
+    if (isPatient && request.headers.expect === undefined)
+      process.nextTick(inTurn, request, response, isPatient);
+    else inTurn(request, response, isPatient);
+  }
+
+  function inTurn(request: OnConnection, response: ServerResponse, isPatient: boolean): void {
     if (!isPatient && parts.isAnswered(request, response)) return;
     if (parts.isUrgent(request)) {
       app(request, response);
