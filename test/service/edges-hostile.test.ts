@@ -215,7 +215,7 @@ describe("a body that is larger than its route reads", () => {
       expect(others).toEqual([]);
       expect(refused && problemIn(refused)).toMatchObject({
         code: "payload_too_large",
-        detail: "The body is too large. The body can be at most 32 kB.",
+        detail: "The body can be at most 32 kB.",
       });
       expect(refused?.headers["connection"]).toBe("close");
       const lines = logged("http.request").slice(before);

@@ -88,7 +88,7 @@ export function refuseUnreadable(
 
 /** Its answer closes the connection, because the client may still be sending. */
 export function tooLarge(limitBytes: number): ServiceError {
-  const detail = `The body is too large. The body can be at most ${limitBytes / 1024} kB.`;
+  const detail = `The body can be at most ${limitBytes / 1024} kB.`;
   return new ServiceError("payload_too_large", detail, { headers: { Connection: "close" } });
 }
 
