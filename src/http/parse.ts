@@ -33,7 +33,7 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
     const known = allowed.find((candidate) => candidate === name);
     if (known === undefined) {
       errors.push({
-        field: nameForPeople(name),
+        field: PLAIN_NAME.test(name) ? name : "query",
         message: `isn't a known parameter; allowed: ${allowed.join(", ") || "none"}`,
       });
     } else if (typeof value !== "string") {
@@ -44,10 +44,6 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
   }
   if (errors.length > 0) throw invalid(errors);
   return read;
-}
-
-function nameForPeople(name: string): string {
-  return PLAIN_NAME.test(name) ? name : "query";
 }
 
 /** The canonical `:domain` of a path, which must be the name itself, unlike a query parameter that may be a pasted URL. */
@@ -97,19 +93,20 @@ export function readTermSold(value: string | undefined, policy: RetailPolicy): n
   throw invalidField("years", `must be one of ${[...sold].join(", ")}`);
 }
 
-/** The requested term, or the shortest one sold. */
+/** The requested term, or the shortest one sold. `subject`: the field at fault if no term is sold. */
 export function termOf(
   years: number | undefined,
   what: { readonly tld: string; readonly action: Action },
   policy: RetailPolicy,
-  fields: { readonly subject: string; readonly years: string },
+  subject: string,
+  yearsField = "years",
 ): number {
   const { tld, action } = what;
   const sold = policy.yearsSold(tld, action);
   const [shortest] = sold;
-  if (shortest === undefined) throw invalidField(fields.subject, `${action} is not sold under ${tld}`);
+  if (shortest === undefined) throw invalidField(subject, `${action} is not sold under ${tld}`);
   if (years !== undefined && !sold.includes(years)) {
-    throw invalidField(fields.years, `must be one of ${sold.join(", ")} for ${action} under ${tld}`);
+    throw invalidField(yearsField, `must be one of ${sold.join(", ")} for ${action} under ${tld}`);
   }
   return years ?? shortest;
 }
@@ -124,8 +121,9 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
       const name = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
       if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "appears twice");
       seen.add(name.ascii);
-      const fields = { subject: `items[${index}].action`, years: `items[${index}].years` };
-      return [{ name, action, years: termOf(years, { tld: name.tld, action }, policy, fields) }];
+      const what = { tld: name.tld, action };
+      const term = termOf(years, what, policy, `items[${index}].action`, `items[${index}].years`);
+      return [{ name, action, years: term }];
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       errors.push(...error.errors);

@@ -108,8 +108,8 @@ function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): Ques
     const { policy, availability } = shop;
     const query = readQuery(given, ["domain", "years", "only"]);
     const name = parseDomainName(required(query.domain, "domain"), policy.registrableTlds, "domain");
-    const fields = { subject: "domain", years: "years" };
-    const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
+    const what = { tld: name.tld, action: "registration" } as const;
+    const years = termOf(readYears(query.years), what, policy, "domain");
     const unknown = readOnlyKnown(query.only)
       ? render(presentUnknown({ name, years }), { cacheControl: AVAILABILITY_CACHE, tagged: true })
       : undefined;
@@ -140,11 +140,7 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
     const term = parseSearchTerm(text, policy.registrableTlds, "q");
     const years = readYears(query.years);
     // Other TLDs that don't sell the term are left out, but not the name that was asked for.
-    if (term.exact !== null)
-      termOf(years, { tld: term.exact.tld, action: "registration" }, policy, {
-        subject: "q",
-        years: "years",
-      });
+    if (term.exact !== null) termOf(years, { tld: term.exact.tld, action: "registration" }, policy, "q");
     const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
     const [exact] = names;
     if (exact === undefined)

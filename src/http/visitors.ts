@@ -46,10 +46,7 @@ export function addVisitorRoutes(router: IRouter, { shop, questions, ask }: Visi
       const { policy } = shop();
       const tld = readTld(required(query.tld, "tld"), policy, "tld");
       const action = readAction(required(query.action, "action"));
-      const years = termOf(readYears(query.years), { tld, action }, policy, {
-        subject: "action",
-        years: "years",
-      });
+      const years = termOf(readYears(query.years), { tld, action }, policy, "action");
       response.set("Cache-Control", "no-store");
       if (endedByHead(request, response)) return;
       const quote = await inOneShop(shop, ({ quotes }) =>
