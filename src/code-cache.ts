@@ -2,7 +2,7 @@
  * Runs a bundle with the code that V8 compiled in an earlier run, so that a start needn't compile it again. A cache that was
  * made from another text or by another V8, or that is damaged, is ignored.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -52,7 +52,7 @@ export function loadCached(path: string, directory: string): Loaded {
 const HASH_BYTES = 32;
 
 function hashOf(content: Buffer | string): Buffer {
-  return createHash("sha256").update(content).digest();
+  return hash("sha256", content, "buffer");
 }
 
 /** The compiled code in the file; undefined if there is none. V8 would crash on code that the file system has damaged. */

@@ -1,5 +1,5 @@
 /** The process: start, signals, exit code. */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -133,5 +133,5 @@ function randomStaffToken(log: ProcessLog): Secret {
     note: "sandbox mode: this token is valid until the process ends",
     token,
   });
-  return fixedSecret(`sandbox:${createHash("sha256").update(token).digest("hex")}:read+operate+metrics`);
+  return fixedSecret(`sandbox:${hash("sha256", token, "hex")}:read+operate+metrics`);
 }

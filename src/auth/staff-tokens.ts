@@ -1,5 +1,5 @@
 /** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.js";
 
 const SCOPES = ["read", "operate", "metrics"] as const;
@@ -32,7 +32,7 @@ export function createStaffTokens(list: Secret | null): StaffTokens {
   return {
     find(token) {
       read();
-      const digest = createHash("sha256").update(token).digest();
+      const digest = hash("sha256", token, "buffer");
       return tokens.find(({ sha256 }) => timingSafeEqual(sha256, digest)) ?? null;
     },
   };

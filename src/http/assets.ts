@@ -2,7 +2,7 @@
  * The files that pages load, at URLs that contain a hash of the content, so that browsers can keep them forever. They are prepared when
  * they are first needed, then kept in memory, and compressed once.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IRouter } from "express";
 import { ServiceError } from "../errors.js";
 import { route } from "./routes.js";
@@ -31,7 +31,7 @@ const FOR_GOOD = "public, max-age=31536000, immutable";
 const HASHED = /^(.+)\.([0-9a-f]{12})(\.\w+)$/;
 
 interface ServedFile {
-  readonly hash: string;
+  readonly digest: string;
   readonly hashed: StaticFile;
   readonly unhashed: StaticFile;
 }
@@ -45,17 +45,17 @@ export function createAssets(
   const served = (): ReadonlyMap<string, ServedFile> =>
     (prepared ??= new Map(
       [...files()].map(([name, { type, content }]) => {
-        const hash = createHash("sha256").update(content).digest("hex").slice(0, 12);
+        const digest = hash("sha256", content, "hex").slice(0, 12);
         const hashed = staticFile(content, { type, cacheControl: FOR_GOOD });
-        return [name, { hash, hashed, unhashed: staticFile(content, { type, cacheControl: otherwise }) }];
+        return [name, { digest, hashed, unhashed: staticFile(content, { type, cacheControl: otherwise }) }];
       }),
     ));
 
   /** During an upgrade, the page of one release may be loaded with the assets of another. */
   function find(path: string): StaticFile | undefined {
-    const [, stem, hash, extension] = HASHED.exec(path) ?? [];
-    const file = served().get(hash === undefined ? path : `${stem}${extension}`);
-    return hash === file?.hash ? file?.hashed : file?.unhashed;
+    const [, stem, digest, extension] = HASHED.exec(path) ?? [];
+    const file = served().get(digest === undefined ? path : `${stem}${extension}`);
+    return digest === file?.digest ? file?.hashed : file?.unhashed;
   }
 
   return {
@@ -70,8 +70,8 @@ export function createAssets(
     },
     linkedIn: (page) =>
       [...served()].reduce(
-        (text, [name, { hash }]) =>
-          text.replaceAll(`"${prefix}${name}"`, `"${prefix}${name.replace(/\.\w+$/, `.${hash}$&`)}"`),
+        (text, [name, { digest }]) =>
+          text.replaceAll(`"${prefix}${name}"`, `"${prefix}${name.replace(/\.\w+$/, `.${digest}$&`)}"`),
         page,
       ),
   };

@@ -1,5 +1,5 @@
 /** Reports the state of the service: the overview for staff, `/health`, the metrics, and this replica's figures for the fleet. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Engine, EngineSettings } from "../engine.js";
 import { createFleet } from "../fleet.js";
 import { ServiceError } from "../errors.js";
@@ -118,5 +118,5 @@ function agreedSettings({ config, mode, upstream, engine }: MonitoringSettings):
   const where = mode === "sandbox" ? mode : upstream.baseUrl;
   const rules = engine.policies.config();
   const agreed = [where, engine.credentialInUse(), shared, rules, clientPerMinute, clientColdPerMinute];
-  return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);
+  return hash("sha256", JSON.stringify(agreed), "hex").slice(0, 12);
 }

@@ -2,7 +2,7 @@
  * Streams a search as events: each name as soon as it is known, suggestions if the exact name is taken, then `done`. A
  * client that reconnects with `Last-Event-ID` gets only the names that it hasn't received, and only these are looked up.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import type { Lane } from "../quota/lane.js";
@@ -133,7 +133,7 @@ class ResumeToken {
   constructor(names: readonly SearchedName[], lastEventId: string) {
     this.#names = names.map(({ name }) => name.ascii);
     const search = names.map(({ name, years }) => `${name.ascii} ${years}`).join(" ");
-    this.#digest = createHash("sha256").update(search).digest("base64url").slice(0, 16);
+    this.#digest = hash("sha256", search, "base64url").slice(0, 16);
     const [digest, bits = "", ...rest] = lastEventId.split(".");
     const isOfThisSearch = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
     if (!isOfThisSearch || bits.length !== names.length + 1) return;

@@ -3,10 +3,10 @@
  * amounts are never part of the signed text; they are kept in memory and in Redis, for staff only.
  */
 import {
-  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
+  hash,
   type KeyObject,
   randomUUID,
   sign,
@@ -237,8 +237,8 @@ export function parsePromiseKeys(text: string): PromiseKeysResult {
 function publicKeyOf(key: KeyObject): PublicKey {
   const { x = "" } = key.export({ format: "jwk" });
   // RFC 7638: the required members in alphabetical order, without white space.
-  const thumbprint = createHash("sha256").update(JSON.stringify({ crv: "Ed25519", kty: "OKP", x }));
-  return { kty: "OKP", crv: "Ed25519", x, kid: thumbprint.digest("base64url"), use: "sig", alg: "EdDSA" };
+  const kid = hash("sha256", JSON.stringify({ crv: "Ed25519", kty: "OKP", x }), "base64url");
+  return { kty: "OKP", crv: "Ed25519", x, kid, use: "sig", alg: "EdDSA" };
 }
 
 /** Creates a private key, PKCS#8 in PEM. */
