@@ -89,7 +89,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
 
-  /** Only one process can run there, so the next one is its successor. Without a fixed port there is no successor. */
+  /** Where this process listens. Only one can at a time, so the next one there is its successor. Null without a fixed port. */
   const place = config.listen.port > 0 ? `${hostname()} ${config.listen.host} ${config.listen.port}` : null;
   const quotas = createQuotas({
     ...config.quota,

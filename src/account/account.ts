@@ -47,7 +47,7 @@ interface AccountSettings {
   readonly tierFreshMs: number;
   /** Called with each newer answer about the tier. */
   readonly onTier: (tier: string, askedMs: number) => void;
-  /** Since when (a stamp) saved prices can't be used until the tier has been requested; null if they can. */
+  /** The stamp since which the tier must be requested before saved prices can be trusted; null if none wait for it. */
   readonly awaitsTierSinceMs: () => number | null;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;

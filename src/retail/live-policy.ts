@@ -81,7 +81,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
       log.info("retail.config.applied", { fingerprint: fingerprintOf(inEffect) });
     } else {
       faults = read.faults;
-      // Only where the faults are; the messages may quote amounts, and so may a key that isn't known.
+      // Only the places of the faults: a message can quote an amount, and an unknown key can be one.
       const places = faults
         .slice(0, MAX_LOGGED_FAULTS)
         .map((fault) => PLACE.exec(fault)?.[1] ?? "an unknown key");

@@ -46,14 +46,14 @@ export interface PriceEpochs {
   /** The current tier; null before it is known. */
   tier(): string | null;
   /**
-   * Call on startup, and after `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is
-   * unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup, and before `liveSinceMs`, since
-   * when another replica has been loading them.
+   * Call on startup, and again from `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or,
+   * if that tier is unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup; if another replica
+   * has been loading prices since `liveSinceMs`, before that.
    */
   resume(saved: { readonly tier: string | null; readonly liveSinceMs?: number }): void;
-  /** Calls `act` when Redis is first reached only after the startup. Its prices may have been saved long ago. */
+  /** Calls `act` when the other replicas' epoch is received only after the startup. Their prices may have been saved long ago. */
   onJoined(act: () => void): void;
-  /** Since when (a stamp) saved prices, if there are any, are doubtful until the tier is known by a request since then; null if they aren't. */
+  /** The stamp since which the tier must be requested before saved prices, if there are any, can be trusted; null if they don't wait for it. */
   awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
@@ -87,7 +87,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let history: readonly { readonly mark: string; readonly sinceMs: number }[] = [
     { mark: epoch, sinceMs: -Infinity },
   ];
-  /** The last quote that ended an epoch here. Another replica may have begun the same epoch earlier, by evidence of an earlier change. */
+  /**
+   * The times of the last quote that ended an epoch here. Another replica may have started the same epoch earlier, because of an earlier change, so
+   * being of this epoch isn't enough for a price requested before this quote was answered.
+   */
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
   /** When this process started (a stamp); null before `resume`. */
   let startedMs: number | null = null;

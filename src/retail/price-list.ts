@@ -36,7 +36,7 @@ export interface PriceList
   readonly size: number;
   /** Loads the last known prices, saved before a restart or shared by other replicas, without upstream calls. Never rejects. */
   restore(): Promise<void>;
-  /** Since when (a stamp) prices saved before that can't be used until the tier has been requested; null if they can, or there are none. */
+  /** The stamp since which the tier must be requested before saved prices can be trusted; null if none wait for it. */
   awaitsTierSinceMs(): number | null;
   /** Starts the refresh loop; returns a function that stops it. */
   keepWarm(): () => void;

@@ -102,7 +102,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
         }
       }
     };
-    // During an outage, the first call may fail like those of other operations; then no other is made.
+    // During an outage, one at a time: if its call fails, the circuit opens, and no other call is made.
     await Promise.all(Array.from({ length: hasOutage() ? 1 : AT_A_TIME }, work));
     if (refreshed > 0) settings.onRefreshed(refreshed);
     return left > 0 ? "no room" : CHECK_EVERY_MS;
@@ -140,7 +140,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
         return new ServiceError(code, detail, { retryAfterMs: Math.max(CHECK_EVERY_MS, leftMs) });
       }
       const inMs = roomInMs();
-      // At most one window if there is room within one: the interval between checks, and the extra thousandth for which a slot rests, don't count.
+      // If there is room within a window, the wait is at most a window. A slot rests for a thousandth more than that, which isn't counted.
       const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
       return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },

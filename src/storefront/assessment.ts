@@ -180,7 +180,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
         if (verdict === "ask check") {
           const found = await names.find(toComplete(ask), name, what.years, sinceMs);
           if (found.status === "taken") {
-            // A price of its own beside a taken name decides about its renewal.
+            // The price that the upstream shows for a taken name decides whether its renewal is premium.
             for (const { pooled } of names.shownPrices(name, [what.years]))
               verdictOn(name, what, pooled, prices.peek(what) ?? quote);
             return { kind: "taken", fact: found };

@@ -88,7 +88,7 @@ interface NameFactSettings {
 
 export const statusCaution: Caution<NameStatus> = (a, b) => Number(a === "taken") - Number(b === "taken");
 
-/** The price beside a taken name counts too: it can show that the name is premium only if it didn't change with the list. */
+/** The prices of a taken name can contradict each other, too: then one may have changed with the list, which doesn't make the name premium. */
 export const checkCaution: Caution<PricedCheck> = (a, b) =>
   statusCaution(a.status, b.status) ||
   (a.wholesale !== undefined && b.wholesale !== undefined
