@@ -73,41 +73,40 @@ export function createAccount(settings: AccountSettings): Account {
     names: new Set(),
   };
 
-  /** `spend` is called before an upstream call, and can throw to prevent it. */
-  function fact(
+  /** `read` returns undefined for a fact of another kind. `spend` is called before an upstream call, and can throw to prevent it. */
+  async function fact<T>(
     ask: Ask,
     key: string,
     load: (ask: Ask) => Promise<Answered<AccountFact>>,
+    read: (fact: AccountFact) => T | undefined,
     spend = (): void => {},
-  ): Promise<Known<AccountFact>> {
-    return facts.get(key, ask, (flight) => {
+  ): Promise<Known<T>> {
+    const known = await facts.get(key, ask, (flight) => {
       spend();
       return load(new SharedAsk(flight, ask));
     });
+    const value = read(known.value);
+    if (value === undefined) throw new Error("a key of the account pool holds another kind of fact");
+    return { ...known, value };
   }
 
-  async function list(ask: Ask, spend?: () => void): Promise<Known<readonly DomainRecord[]>> {
+  function list(ask: Ask, spend?: () => void): Promise<Known<readonly DomainRecord[]>> {
     const load = async (shared: Ask) =>
       as(await upstream.domains(shared), (records) => ({ kind: "domains" as const, records }));
-    const known = await fact(ask, "domains", load, spend);
-    if (known.value.kind !== "domains") throw mixedUp();
-    return { ...known, value: known.value.records };
+    return fact(ask, "domains", load, (one) => (one.kind === "domains" ? one.records : undefined), spend);
   }
 
-  async function domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>> {
+  function domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>> {
     const load = async (shared: Ask) =>
       as(await upstream.domain(shared, name), (record) => ({ kind: "domain" as const, record }));
-    const known = await fact(ask, `domain ${name.ascii}`, load, spend);
-    if (known.value.kind !== "domain") throw mixedUp();
-    return { ...known, value: known.value.record };
+    const read = (one: AccountFact) => (one.kind === "domain" ? one.record : undefined);
+    return fact(ask, `domain ${name.ascii}`, load, read, spend);
   }
 
-  async function balance(ask: Ask): Promise<Known<Balance>> {
+  function balance(ask: Ask): Promise<Known<Balance>> {
     const load = async (shared: Ask) =>
       as(await upstream.balance(shared), (value) => ({ kind: "balance" as const, balance: value }));
-    const known = await fact(ask, "balance", load);
-    if (known.value.kind !== "balance") throw mixedUp();
-    return { ...known, value: known.value.balance };
+    return fact(ask, "balance", load, (one) => (one.kind === "balance" ? one.balance : undefined));
   }
 
   /** Reports the tier if it was requested after the last reported one was answered. */
@@ -220,8 +219,4 @@ export function createAccount(settings: AccountSettings): Account {
 
 function as<T, F>({ value, ...times }: Answered<T>, make: (value: T) => F): Answered<F> {
   return { ...times, value: make(value) };
-}
-
-function mixedUp(): Error {
-  return new Error("a key of the account pool holds another kind of fact");
 }
