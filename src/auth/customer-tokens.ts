@@ -56,8 +56,7 @@ export function createCustomerTokens(
   settings: CustomerSettings & { readonly clock: Clock; readonly log: Log },
 ): CustomerTokens {
   const { keys, issuer, audience, clock, log } = settings;
-  const payloadOf =
-    "secret" in keys ? withSecret(() => keys.secret.current()) : withPublished(new URL(keys.jwksUrl));
+  const payloadOf = "secret" in keys ? withSecret(keys.secret) : withPublished(new URL(keys.jwksUrl));
 
   async function verify(token: string, key: JWTVerifyGetKey, algorithms: string[]): Promise<JWTPayload> {
     const { jwtVerify } = await import("jose/jwt/verify");
@@ -71,13 +70,9 @@ export function createCustomerTokens(
     return payload;
   }
 
-  function withSecret(current: () => string) {
-    let good = current();
-    return (token: string): Promise<JWTPayload> => {
-      const text = current();
-      if (Buffer.byteLength(text) >= MIN_CUSTOMER_SECRET_BYTES) good = text;
-      return verify(token, () => new TextEncoder().encode(good), ["HS256"]);
-    };
+  function withSecret(secret: Secret) {
+    const key = (): Uint8Array => new TextEncoder().encode(secret.current());
+    return (token: string): Promise<JWTPayload> => verify(token, key, ["HS256"]);
   }
 
   function withPublished(url: URL) {
