@@ -66,7 +66,7 @@ export function readYears(value: string | undefined): number | undefined {
 
 /** Whether the answer must come from memory alone: `only=known`. */
 export function readOnlyKnown(value: string | undefined): boolean {
-  if (value !== undefined && value !== "known") throw invalidField("only", "must be known");
+  if (value !== undefined && value !== "known") throw invalidField("only", 'must be "known"');
   return value === "known";
 }
 
