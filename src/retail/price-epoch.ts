@@ -137,10 +137,11 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     epoch = current();
     // The mark received on startup is the epoch that this replica joins.
     if (startedMs !== null) begin({ kind: "replica" });
-    if (isAlone) savedUntilMs = startedMs;
-    changed();
-    if (isAlone) for (const act of joined) act();
+    const joins = isAlone;
     isAlone = false;
+    if (joins) savedUntilMs = startedMs;
+    changed();
+    if (joins) for (const act of joined) act();
   });
 
   function noteTier(named: string, askedMs: number): void {
