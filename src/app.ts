@@ -26,7 +26,7 @@ import { createMetrics } from "./metrics.js";
 import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
-interface AppSettings extends Omit<EngineSettings, "onCall" | "quotaClock"> {
+interface AppSettings extends Omit<EngineSettings, "onCall" | "factClock"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
 }
@@ -43,12 +43,11 @@ export interface App {
   close(): Promise<void>;
 }
 
-export function createApp({ clock: quotaClock, ...rest }: AppSettings): App {
-  const clock = countingSuspensions(quotaClock);
-  const settings = { ...rest, clock };
-  const { config, log } = settings;
+export function createApp(settings: AppSettings): App {
+  const { config, clock, log } = settings;
+  const factClock = countingSuspensions(clock);
   const metrics = createMetrics();
-  const engine = createEngine({ ...settings, quotaClock, onCall: metrics.upstreamCall });
+  const engine = createEngine({ ...settings, factClock, onCall: metrics.upstreamCall });
   const { shop, prices, upstream } = engine;
 
   let phase: Phase = "starting";
@@ -95,6 +94,7 @@ export function createApp({ clock: quotaClock, ...rest }: AppSettings): App {
   const router = createRouter({
     ...settings,
     ...toBoth,
+    factClock,
     engine,
     monitoring,
     metrics,

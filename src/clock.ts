@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall-clock time in ms since the epoch, for timestamps that people read. */
   now(): number;
-  /** Monotonic time in ms, for durations, freshness and the quota. All processes of this machine share it, until the machine restarts. */
+  /** Monotonic time in ms, for durations, waits and the quota. All processes of this machine share it, until the machine restarts. */
   monotonic(): number;
   /** Calls `run` once after `delayMs`; returns a function that cancels it. A pending timer never keeps the process alive. */
   after(delayMs: number, run: () => void): () => void;
@@ -78,7 +78,8 @@ export function onWallClockSetBack(clock: Clock, act: () => void): () => void {
 
 /**
  * The same clock, but its monotonic time also advances whenever the wall clock is set forward: the machine may have been suspended, so nothing known
- * from before seems younger than it is. Not for the quota, which must not count time that may not have passed.
+ * from before seems younger than it is. Only for the ages of facts: the quota, and waits that were promised, must not count time that may not have
+ * passed. Times of one clock can't be compared with those of the other.
  */
 export function countingSuspensions(clock: Clock): Clock {
   let suspendedMs = 0;

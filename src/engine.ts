@@ -41,9 +41,9 @@ export interface EngineSettings {
   readonly redis: RedisLink | null;
   /** Called after each upstream call. */
   readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
-  /** Counts suspensions of the machine, for the ages of facts. */
   readonly clock: Clock;
-  readonly quotaClock: Clock;
+  /** Counts suspensions of the machine, for the ages of facts. */
+  readonly factClock: Clock;
   readonly log: Log;
 }
 
@@ -83,11 +83,12 @@ export interface Engine {
 /** How long startup waits for Redis. */
 const REDIS_AT_START_MS = 1_000;
 
-export function createEngine({ config, mode, redis, clock, log, ...settings }: EngineSettings): Engine {
+export function createEngine(settings: EngineSettings): Engine {
+  const { config, mode, redis, clock, factClock, log } = settings;
   const isSandbox = mode === "sandbox";
-  const stamp = createStamps(clock);
+  const stamp = createStamps(factClock);
   const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
-  const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
+  const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock, stamp);
 
   /** Where this process listens. Only one can at a time, so the next one there is its successor. Null without a fixed port. */
   const place = config.listen.port > 0 ? `${hostname()} ${config.listen.host} ${config.listen.port}` : null;
@@ -100,7 +101,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
       : redis
         ? { redis, directory: config.stateDir }
         : { directory: config.stateDir },
-    clock: settings.quotaClock,
+    clock,
     log,
   });
   const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
@@ -149,7 +150,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     shared: redis && invalidation && { link: redis, invalidation },
     upstreamId,
     source,
-    clock,
+    clock: factClock,
     stamp,
   });
 
@@ -179,13 +180,13 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     saved: isSandbox
       ? noPriceFacts
       : redis === null
-        ? createPriceFile(priceFile, () => credentials.active().sinceMs, clock)
+        ? createPriceFile(priceFile, () => credentials.active().sinceMs, factClock)
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
     hasOutage: () => upstream.health().openCircuits.length > 0,
     windowMs: config.quota.windowMs,
-    clock,
+    clock: factClock,
     log,
   });
   const account = createAccount({
@@ -197,13 +198,13 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     onTier: epochs.noteTier,
     awaitsTierSinceMs: prices.awaitsTierSinceMs,
     roomInMs,
-    clock,
+    clock: factClock,
     log,
   });
   const marks = createPremiumMarks({
     pool: pools.premium,
     files: isSandbox ? null : premiumFiles,
-    clock,
+    clock: factClock,
   });
   redis?.onReachable(() => void marks.shareAgain());
   const names = createNameFacts({
@@ -230,6 +231,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     signableSinceMs: redis === null ? stamp() : -Infinity,
     hasSpare: () => quota()?.hasSpare() ?? true,
     clock,
+    factClock,
     log,
   });
 

@@ -25,7 +25,7 @@ import { securityTxt } from "./security-txt.js";
 import { addStaffRoutes } from "./staff.js";
 import { addVisitorRoutes } from "./visitors.js";
 
-interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" | "log"> {
+interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" | "factClock" | "log"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
   readonly engine: Engine;
@@ -67,7 +67,7 @@ export function createRouter(parts: RouterParts): Express {
 
   addVisitorRoutes(app, { shop, questions, ask });
   if (config.customers !== null) {
-    const tokens = createCustomerTokens({ ...config.customers, clock, log });
+    const tokens = createCustomerTokens({ ...config.customers, clock: parts.factClock, log });
     addCustomerRoutes(app, { ...engine, tokens, guesses, ask, now });
   }
   addStaffRoutes(app, {

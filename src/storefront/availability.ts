@@ -37,7 +37,7 @@ export interface Availability {
   readonly asOfMs: number;
   /** The answer is past its freshness, or its price is doubtful. */
   readonly stale: boolean;
-  /** Until when it may be shown, even as stale; monotonic clock, ms. */
+  /** Until when it may be shown, even as stale; by the clock of facts, ms. */
   readonly showUntilMs: number;
 }
 
@@ -66,8 +66,10 @@ export interface AvailabilityService {
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
   /** An answer that can be signed; rejects if its price is doubtful or cannot be calculated. */
   register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands): Promise<Registration>;
-  /** The answer as memory has it now: another one, or stale, if a fact behind it has been contradicted since. */
-  asOfNow(answer: Availability): Availability;
+  /**
+   * The answer as memory has it now: another one, or stale, if a fact behind it has been contradicted since. Null if it can no longer be shown.
+   */
+  asOfNow(answer: Availability): Availability | null;
 }
 
 export interface AvailabilitySettings {
@@ -79,6 +81,8 @@ export interface AvailabilitySettings {
   /** When the upstream last listed the name among the reseller's own domains, or null. */
   readonly ownedSinceMs: (ascii: string) => number | null;
   readonly clock: Clock;
+  /** For the ages of facts. */
+  readonly factClock: Clock;
   readonly log: Log;
 }
 
@@ -97,7 +101,7 @@ type Priced = Pick<Availability, "premium" | "price" | "stale">;
 const DECIDE_TAKEN_MS = 1_000;
 
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
-  const { policy, prices, names, assessor, marks, clock } = settings;
+  const { policy, prices, names, assessor, marks, clock, factClock } = settings;
   /** Answers by the fact that they were made from; collected together with it. */
   const answers = new WeakMap<PooledFact<unknown>, Answered>();
   const takenAnswers = new WeakMap<PooledFact<unknown>, Availability>();
@@ -246,9 +250,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return answer;
   }
 
+  function canBeShown({ showUntilMs }: Availability): boolean {
+    return showUntilMs >= factClock.monotonic();
+  }
+
   async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
     const answer = await decide(ask, name, years);
-    if (answer.showUntilMs >= clock.monotonic()) return answer;
+    if (canBeShown(answer)) return answer;
     throw timedOut();
   }
 
@@ -321,7 +329,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     };
   }
 
-  function asOfNow(answer: Availability): Availability {
+  function current(answer: Availability): Availability {
     const { name, years, status, price } = answer;
     const taken = names.taken(name);
     if (status === "available" && taken !== undefined) return takenFrom(name, years, taken);
@@ -343,7 +351,10 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     isUnknown: (name, years) => settings.ownedSinceMs(name.ascii) === null && names.isUnknown(name, years),
     lookUp,
     register,
-    asOfNow,
+    asOfNow(answer) {
+      const now = current(answer);
+      return canBeShown(now) ? now : null;
+    },
   };
 }
 

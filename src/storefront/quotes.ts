@@ -71,6 +71,8 @@ export interface QuoteSettings {
   /** Facts requested before this stamp aren't signed. */
   readonly signableSinceMs: number;
   readonly clock: Clock;
+  /** For the ages of facts. */
+  readonly factClock: Clock;
 }
 
 interface PricedLine {
@@ -89,14 +91,15 @@ const CHECKED_MS = 5_000;
 const QUOTED_MS = 60_000;
 
 export function createQuotes(settings: QuoteSettings): Quotes {
-  const { policy, prices, availability, premiumNames, marks, promises, signableSinceMs, clock } = settings;
+  const { policy, prices, availability, premiumNames, marks, promises, signableSinceMs, clock, factClock } =
+    settings;
   const listPrices = new WeakMap<
     QuotedPrice,
     { readonly price: Retail | null; readonly promotionEpoch: number }
   >();
   const demands = (): Demands => ({
-    checkedSinceMs: Math.max(clock.monotonic() - CHECKED_MS, signableSinceMs),
-    quotedSinceMs: Math.max(clock.monotonic() - QUOTED_MS, signableSinceMs),
+    checkedSinceMs: Math.max(factClock.monotonic() - CHECKED_MS, signableSinceMs),
+    quotedSinceMs: Math.max(factClock.monotonic() - QUOTED_MS, signableSinceMs),
   });
 
   function ordinaryPrice(wholesale: Wholesale, what: Combination) {

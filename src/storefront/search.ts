@@ -72,10 +72,7 @@ export async function search(
   const nowMs = clock.monotonic();
   const refusals: ServiceError[] = [];
   const results = outcomes.map(({ asked, ...outcome }): Availability | Unknown => {
-    if ("answer" in outcome) {
-      const answer = availability.asOfNow(outcome.answer);
-      return answer.showUntilMs >= nowMs ? answer : unknown(asked);
-    }
+    if ("answer" in outcome) return availability.asOfNow(outcome.answer) ?? unknown(asked);
     const refusal = outcome.refusal.after(nowMs - outcome.refusedAtMs);
     refusals.push(refusal);
     return unknown(asked, refusal);

@@ -76,6 +76,8 @@ export function createCredentials(
   active: CredentialSource,
   standby: CredentialSource | null,
   clock: Clock,
+  /** The stamps that facts carry. Default: the monotonic clock. */
+  stamp = (): number => clock.monotonic(),
 ): Credentials {
   const sources = [
     { role: "active" as const, source: active, read: reader("active", active) },
@@ -168,7 +170,7 @@ export function createCredentials(
           if (current !== undefined && idOf(current) === idOf(credential)) {
             lastAccepted.set(role, current);
             if (role === "active" && fingerprint !== lastActive.fingerprint)
-              lastActive = { fingerprint, sinceMs: clock.monotonic() };
+              lastActive = { fingerprint, sinceMs: stamp() };
           }
           return isNews;
         },

@@ -32,6 +32,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     promises: { sign: unused },
     signableSinceMs: 0,
     clock: new FakeClock(),
+    factClock: new FakeClock(),
   });
   const ask = {
     lane: "checkout" as const,
