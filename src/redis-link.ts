@@ -29,6 +29,13 @@ const MAX_TIMEOUT_MS = 400;
 const PROBE_EVERY_MS = 250;
 /** How long after a refused command probes don't count, because the probe may be allowed while that command isn't. */
 const QUIET_MS = 1000;
+/** The wall clock was set, or the machine suspended, if the wall clock and the monotonic clock differ by this much more than before. */
+const STEP_MS = 100;
+
+/** The wall clock minus the real monotonic clock. */
+function wallAhead(): number {
+  return Date.now() - performance.now();
+}
 
 /** Uses the commands of the quota and the cache, so it is refused whenever theirs would be. */
 const PROBE = redisScript(`
@@ -53,6 +60,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   let roundTripMs = 0;
   /** Redis's clock minus the real monotonic clock. */
   let redisAheadMs: number | null = null;
+  /** The wall clock minus the real monotonic clock, when Redis's clock was last read. */
+  let wallAheadMs = NaN;
   let connected = false;
   /** How often a connection was opened, and the last one whose database was selected. */
   let arrivals = 0;
@@ -98,6 +107,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   async function probe(): Promise<void> {
     const askedAtMs = performance.now();
+    const wallAheadThenMs = wallAhead();
     const time = await ask(
       async (client) => {
         await selectDatabase(client);
@@ -109,6 +119,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     if (!read.success) return;
     const [seconds, microseconds] = read.data;
     compareClocks(seconds * 1000 + microseconds / 1000, askedAtMs);
+    wallAheadMs = wallAheadThenMs;
     if (closed || !connected || clock.monotonic() < quietFromMs) return;
     const wasUnreachable = !serves;
     serves = true;
@@ -192,6 +203,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     state: () => (refusals.active() ? "refusing" : serves ? "shared" : "gone"),
     refusals: refusals.totals,
     aheadMs: () => (redisAheadMs === null ? 0 : redisAheadMs + performance.now() - Date.now()),
+    knowsTime: () => Math.abs(wallAhead() - wallAheadMs) < STEP_MS,
     firstContact: (withinMs) =>
       new Promise((done, failed) => {
         if (serves) return done();

@@ -30,10 +30,14 @@ export interface RedisLink {
   /** The commands refused since startup, by kind. */
   refusals(): Readonly<Record<string, number>>;
   /**
-   * How far Redis's clock is ahead of this machine's wall clock, in ms, to within half a round trip, also right after a step of the wall clock.
-   * 0 before the first contact.
+   * How far Redis's clock is ahead of this machine's wall clock, in ms, to within half a round trip. 0 before the first contact.
    */
   aheadMs(): number;
+  /**
+   * Whether `aheadMs` can be trusted. Not from a step of the wall clock until Redis's clock has been read again, within 250 ms: the machine may have
+   * been suspended, and then it is wrong by that time.
+   */
+  knowsTime(): boolean;
   /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
   firstContact(withinMs: number): Promise<void>;
   run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown>;

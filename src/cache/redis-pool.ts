@@ -84,6 +84,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
   const own = randomUUID();
 
   function factsIn(text: unknown, key: string): readonly Fact<V>[] {
+    if (!link.knowsTime()) return [];
     const stored = storedFacts.safeParse(parseJson(text)).data ?? [];
     return stored.flatMap(({ value, askedAtMs, answeredAtMs, by, stamps }) => {
       const decoded = settings.decode(parseJson(value), key);
@@ -135,7 +136,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
         read: async () => factsIn(await link.get(at), key),
         async write({ value, askedMs, answeredMs }, ttlMs) {
           // If the credential has changed, it is unknown which one the fact was learned with.
-          if (settings.source() !== source) return [];
+          if (settings.source() !== source || !link.knowsTime()) return [];
           const bootAtMs = bootedAtMs(clock);
           const fact = {
             value: JSON.stringify(value),

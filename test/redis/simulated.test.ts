@@ -31,6 +31,7 @@ async function open() {
     state: () => link.state(),
     refusals: () => link.refusals(),
     aheadMs: () => link.aheadMs(),
+    knowsTime: () => link.knowsTime(),
     firstContact: (withinMs) => link.firstContact(withinMs),
     publish: (channel, message) => link.publish(channel, message),
     channel: (channel) => link.channel(channel),

@@ -175,6 +175,10 @@ export class SimulatedLink implements RedisLink {
     return 0;
   }
 
+  knowsTime(): boolean {
+    return true;
+  }
+
   firstContact(): Promise<void> {
     return Promise.resolve();
   }
