@@ -104,6 +104,7 @@ const OTHERS_LATER_MS = 120_000;
 export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
   /** Expired ones stay until later ones replace them. */
   const byId = new BoundedMap<string, PricePromise>(MAX_KEPT);
+  /** None is deleted, because the wall clock may be ahead only for a while. */
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
   let ring: KeyRing | null = null;
@@ -155,8 +156,8 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     },
     publicKeys() {
       const published = current()?.published ?? [];
-      for (const [kid, { untilMs }] of retired) if (untilMs <= clock.now()) retired.delete(kid);
       const former = [...retired.values()]
+        .filter(({ untilMs }) => untilMs > clock.now())
         .map(({ key }) => key)
         .filter(({ kid }) => published.every((key) => key.kid !== kid));
       return { keys: [...published, ...former] };

@@ -202,6 +202,18 @@ describe("the keys", () => {
     expect(log.join()).toContain("promise.key.changed");
   });
 
+  test("that were replaced are published again once the wall clock, which was ahead for a while, is right again", async () => {
+    let text = key;
+    const { promises, clock } = setup({ current: () => text });
+    const last = signed(promises, line("26.99", "20.21"));
+    text = newPromiseKey();
+    expect(promises.publicKeys().keys).toHaveLength(2);
+    clock.stepWall(24 * 3_600_000);
+    expect(promises.publicKeys().keys).toHaveLength(1);
+    clock.stepWall(-24 * 3_600_000);
+    await expect(verified(promises, last.jws, clock)).resolves.toBeDefined();
+  });
+
   test("that can't be parsed leave the last good ones in use, and aren't quoted in the log", () => {
     let text = key;
     const { promises, log } = setup({ current: () => text });
