@@ -44,6 +44,8 @@ const step = z.union([
   z.strictObject({ staffTier: z.literal(true) }),
   z.strictObject({ restart: z.int().min(0) }),
   z.strictObject({ pass: z.int().positive() }),
+  /** The machine is suspended: the world goes on, but no time passes for the service. */
+  z.strictObject({ suspend: z.int().positive() }),
 ]);
 export type Step = z.infer<typeof step>;
 export type History = readonly Step[];
@@ -180,5 +182,18 @@ export function historyOf(seed: number): History {
     const kind = kinds.find(([weight]) => (at -= weight) < 0);
     history.push(...[kind?.[1]() ?? pass()].flat());
   }
-  return history;
+  return withSuspensions(history, randomOf(~seed));
+}
+
+const SUSPENDED_MS = [1_200, 6_000, 61_000, 3_700_000, 90_000_000];
+
+/** Suspends the machine somewhere in every third history, up to three times. The other steps stay the same. */
+function withSuspensions(history: readonly Step[], random: () => number): History {
+  const steps = [...history];
+  const times = random() < 1 / 3 ? 1 + Math.floor(3 * random()) : 0;
+  for (let n = 0; n < times; n += 1) {
+    const forMs = SUSPENDED_MS[Math.floor(SUSPENDED_MS.length * random())] ?? 0;
+    steps.splice(Math.floor(steps.length * random()), 0, { suspend: forMs });
+  }
+  return steps;
 }

@@ -2,7 +2,7 @@
 import { Evidence } from "./evidence.js";
 import { type History, randomOf, type Step } from "./history.js";
 import { Oracle, type Violation } from "./oracle.js";
-import type { SimulatedService, Simulator } from "./simulation.js";
+import { type SimulatedService, type Simulator, trueTime } from "./simulation.js";
 import { Visitors } from "./visitors.js";
 import { World } from "./world.js";
 
@@ -57,7 +57,7 @@ class Player {
   }
 
   get #nowMs(): number {
-    return this.#service.clock.monotonic();
+    return trueTime(this.#service.clock);
   }
 
   async play(history: History): Promise<Outcome> {
@@ -100,6 +100,7 @@ class Player {
     else if ("staffTier" in step) this.#service.ask("/v1/staff/tier", undefined, () => undefined, true);
     else if ("restart" in step) await this.#restart(step.restart);
     else if ("pass" in step) await clock.advance(step.pass);
+    else if ("suspend" in step) this.#suspend(step.suspend);
     else this.#world.change(step);
     await clock.advance(0);
   }
@@ -117,6 +118,12 @@ class Player {
     if (what === "availability" || what === "all") this.#evidence.forgetChecks(this.#nowMs);
     if (what === "prices" || what === "all") this.#evidence.forgetQuotes(this.#nowMs);
     this.#service.ask("/v1/staff/cache/purge", { what }, () => undefined, true);
+  }
+
+  /** The machine sleeps, and the world goes on. Times that the service waits don't pass meanwhile. */
+  #suspend(forMs: number): void {
+    this.#service.clock.stepWall(forMs);
+    this.#troubledUntilMs += forMs;
   }
 
   async #restart(downMs: number): Promise<void> {

@@ -15,7 +15,7 @@ import {
   textOf,
 } from "./replies.js";
 import { judgeSigned } from "./signing.js";
-import type { SentRequest, Reply, SimulatedService } from "./simulation.js";
+import { type SentRequest, type Reply, type SimulatedService, trueTime } from "./simulation.js";
 import { NAMES, partsOf, termOf } from "./world.js";
 
 const DOUBT_CALLS = 2;
@@ -52,7 +52,7 @@ export class Visitors {
   }
 
   get #nowMs(): number {
-    return this.#settings.service.clock.monotonic();
+    return trueTime(this.#settings.service.clock);
   }
 
   /** One visitor closes the page. */
