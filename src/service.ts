@@ -46,6 +46,8 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
 }
 
 async function run(config: Config, log: ProcessLog): Promise<void> {
+  // First, because a start may wait seconds for Redis, and a process that is killed while it joins the other replicas doesn't leave them again.
+  const stopRequested = firstStopSignal();
   const packageJson: unknown = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8"));
   const { version } = z.object({ version: z.string() }).parse(packageJson);
   const { upstream, sandbox } =
@@ -58,15 +60,6 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
   const app = createApp({ config, version, mode, upstream, staffTokens, redis, clock: systemClock, log });
   await app.start();
   const { port, address } = await listen(app.server, config.listen);
-  let stopping = false;
-  const stop = (signal: string): void => {
-    if (stopping) return;
-    stopping = true;
-    void shutDown(signal);
-  };
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
-  // Logged last: a supervisor that waits for this line may send SIGTERM immediately.
   log.announce("server.listening", {
     note: `listening on port ${port}`,
     port,
@@ -75,6 +68,7 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
     mode,
     upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
   });
+  void stopRequested.then(shutDown);
 
   async function shutDown(signal: string): Promise<void> {
     log.info("server.stopping", { signal });
@@ -98,6 +92,14 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
     await Promise.race([log.flush(), sleep(MAX_FLUSH_MS)]);
     process.exit(0);
   }
+}
+
+/** Resolves with the name of the first signal that asks the process to stop. */
+function firstStopSignal(): Promise<string> {
+  return new Promise((received) => {
+    process.on("SIGTERM", received);
+    process.on("SIGINT", received);
+  });
 }
 
 function listen(server: Server, { port, host }: { port: number; host: string }): Promise<AddressInfo> {

@@ -1,6 +1,7 @@
 /** The service as a separate process, `node dist/main.js`: how it starts, what it keeps across restarts, and how it stops. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   cpSync,
   existsSync,
@@ -11,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -393,6 +394,22 @@ describe("stopping", () => {
     await expect(service.ask("/livez")).rejects.toThrow();
     expect(service.stdout.at(-1)).toContain("server.stopped");
   });
+
+  test("while it still starts, exits with 0 as well", async () => {
+    let isStarting = false;
+    const silentRedis = createServer(() => {
+      isStarting = true;
+    }).listen(0, "127.0.0.1");
+    await once(silentRedis, "listening");
+    const { port } = z.object({ port: z.int() }).parse(silentRedis.address());
+    const { env } = await upstream();
+    const service = start({ ...env, REDIS_URL: `redis://127.0.0.1:${port}` });
+    await until(() => isStarting, "the connection to Redis");
+    expect(service.stdout.join("\n")).not.toContain("listening");
+    expect(await service.stop()).toBe(0);
+    expect(service.stdout.at(-1)).toContain("server.stopped");
+    silentRedis.close();
+  }, 15_000);
 
   test("rejects requests that wait for a call which couldn't finish in time", async () => {
     const { env } = await upstream();
