@@ -7,26 +7,29 @@ const LOOK_MS = 1_000;
 
 export interface Call {
   readonly signal: AbortSignal;
-  /** By `performance.now()`, which stands still with the timers while the device sleeps. */
-  readonly endsAtMs: number;
+  /** The time that is left after the current second. It stands still while the device sleeps or the page is frozen. */
+  readonly leftMs: () => number;
   /** Must be called when the call is over. */
   readonly end: () => void;
 }
 
 export function startCall(signal: AbortSignal | undefined, timeoutMs: number): Call {
   const own = new AbortController();
-  const endsAtMs = performance.now() + timeoutMs;
-  const stop = (): void => {
-    own.abort(signal?.reason);
+  let leftMs = timeoutMs;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = (): void => own.abort(signal?.reason);
+  // In steps: a single timer would be overdue when a frozen page continues, and end a retry as soon as it starts.
+  const count = (): void => {
+    if (leftMs > 0) timer = setTimeout(count, Math.min(leftMs, LOOK_MS));
+    else own.abort(new StorefrontProblem("unreachable", "Too slow."));
+    leftMs -= LOOK_MS;
   };
-  const timer = setTimeout(() => {
-    own.abort(new StorefrontProblem("unreachable", "Too slow."));
-  }, timeoutMs);
+  count();
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   return {
     signal: own.signal,
-    endsAtMs,
+    leftMs: () => leftMs,
     end() {
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);

@@ -98,8 +98,7 @@ export function createClient(settings: ClientSettings = {}) {
     if (!(problem instanceof StorefrontProblem)) throw problem;
     const { code, retryAfter = code === "unreachable" ? attempt : Infinity } = problem;
     const waitMs = retryMs ?? 1000 * retryAfter;
-    if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.endsAtMs - performance.now()))
-      throw problem;
+    if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.leftMs())) throw problem;
     options.onWait?.(problem, waitMs);
     await waitUntil(now() + waitMs, call.signal);
     options.onRetry?.();

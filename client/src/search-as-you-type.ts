@@ -197,10 +197,11 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     },
     search,
     type(query) {
-      if (isSame(query, state.query)) return;
+      const isSameAgain = isSame(query, state.query);
+      if (isSameAgain && state.phase !== "typing") return;
       const signal = begin();
       if (query.q.trim() === "") return become(IDLE);
-      state = IDLE;
+      if (!isSameAgain) state = IDLE;
       become({ phase: "typing", query });
       const lookAtMs = Math.max(now() + FIRST_LOOK_MS, lookedAtMs + BETWEEN_LOOKS_MS);
       callAt(lookAtMs, signal, () => void lookUpKnown(query, signal));

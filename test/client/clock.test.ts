@@ -78,3 +78,41 @@ test("a confirmed cart expires on time if the clock is set back, and as soon as 
   expect(cart.state.phase).toBe("expired");
   cart.stop();
 });
+
+test("a retry that becomes due while a page is frozen is made when it continues, and has time for its answer", async () => {
+  const client = createClient({
+    fetch: async (_url, init) => {
+      asked += 1;
+      if (asked === 1)
+        return Response.json({ code: "quota_exhausted" }, { status: 503, headers: { "Retry-After": "50" } });
+      await new Promise((later) => setTimeout(later, 800));
+      init?.signal?.throwIfAborted();
+      return Response.json({ prices: [] });
+    },
+  });
+  const answer = client.prices();
+  await timers.tickAsync(10_000);
+  // All clocks run meanwhile; every timer that is overdue then fires once.
+  timers.jump(600_000);
+  await timers.tickAsync(2_000);
+  expect(await answer).toEqual({ prices: [] });
+  expect(asked).toBe(2);
+});
+
+test("a call still ends when its time has passed", async () => {
+  const client = createClient({
+    timeoutMs: 2_500,
+    fetch: (_url, init) =>
+      new Promise((_, failed) => {
+        init?.signal?.addEventListener("abort", () => failed(init.signal?.reason));
+      }),
+  });
+  let problem: unknown;
+  client.prices().catch((error: unknown) => {
+    problem = error;
+  });
+  await timers.tickAsync(2_499);
+  expect(problem).toBeUndefined();
+  await timers.tickAsync(1);
+  expect(problem).toMatchObject({ code: "unreachable" });
+});

@@ -117,7 +117,17 @@ describe("typing", () => {
     expect(searches()).toEqual(["herat", "kabul"]);
   });
 
-  test("white space around the same words, or emptying the box, searches nothing", async () => {
+  test("white space around the same words begins the pause again", async () => {
+    box.type({ q: "kabul" });
+    await pass(900);
+    box.type({ q: "kabul " });
+    await pass(900);
+    expect(searches()).toEqual([]);
+    await pass(100);
+    expect(searches()).toEqual(["kabul "]);
+  });
+
+  test("white space around the same words after a search, or emptying the box, searches nothing", async () => {
     box.search({ q: "kabul" });
     await pass(0);
     box.type({ q: "kabul " });
