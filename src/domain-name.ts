@@ -132,12 +132,11 @@ function whyInvalid(host: string): string {
 function whyMalformed(host: string): string {
   const forbidden = Array.from(host).find((character) => !MAPPED.test(character) && isForbidden(character));
   if (forbidden !== undefined) return containsForbidden(forbidden);
-  const permits = (rules: { checkJoiners?: boolean; checkBidi?: boolean }): boolean =>
-    toASCII(host, { ...STRICT, ...rules }) !== null;
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
-  if (joiner !== undefined && permits({ checkJoiners: false }))
+  // At the end of a name from right to left, it also breaks the rule about directions.
+  if (joiner !== undefined && toASCII(host.replace(/[\u200C\u200D]/g, ""), STRICT) !== null)
     return `contains ${named(joiner)}, which is invisible and isn't possible in this place`;
-  if (permits({ checkBidi: false })) return BAD_DIRECTION;
+  if (toASCII(host, { ...STRICT, checkBidi: false }) !== null) return BAD_DIRECTION;
   return BAD_CHARACTERS;
 }
 

@@ -122,6 +122,7 @@ describe("an invalid name", () => {
     ["ﷺ.af", /^contains “ﷺ”, /],
     ["پښتو\u200Cنخوا.af", /^contains U\+200C, which is invisible and isn't possible in this place$/],
     ["کار\u200Cها.af", /^contains U\+200C, which is invisible/],
+    ["کابل\u200C.af", /^contains U\+200C, which is invisible/],
     ["123کابل.af", /mixes writing directions, or a name from right to left starts with a digit/],
     ["kabulکابل.af", /mixes writing directions/],
     ["xn--a.af", /isn't a valid domain name/],
