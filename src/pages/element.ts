@@ -29,11 +29,21 @@ export function button(
   return made;
 }
 
-/** Replaces the children. The focus stays on the element with the same id. */
+/**
+ * Replaces the children that differ. The focus stays on the element with the same id. An equal child stays in place with its listeners: a click on a
+ * button that is replaced between press and release would be lost.
+ */
 export function refill(parent: HTMLElement, ...children: readonly Node[]): void {
   const focused = parent.contains(document.activeElement) ? document.activeElement : null;
-  parent.replaceChildren(...children);
-  if (focused !== null && focused.id !== "") document.getElementById(focused.id)?.focus();
+  const before = [...parent.childNodes];
+  for (const [at, child] of children.entries()) {
+    const old = before[at];
+    if (old === undefined) parent.append(child);
+    else if (!old.isEqualNode(child)) old.replaceWith(child);
+  }
+  for (const old of before.slice(children.length)) old.remove();
+  if (focused !== null && !parent.contains(focused) && focused.id !== "")
+    document.getElementById(focused.id)?.focus();
 }
 
 /** Returns the element with this id and type, or throws. */

@@ -44,6 +44,10 @@ export class CartView {
     this.#confirm.addEventListener("click", () => {
       if (this.#cart.confirmation.kind !== "asking") void this.#cart.confirm();
     });
+    this.#goOn.addEventListener("click", (event) => {
+      // At the second click of a double click on "Confirm", this button has taken its place.
+      if (event.detail > 1) event.preventDefault();
+    });
     this.#undo.addEventListener("click", () => {
       const item = this.#cart.removed;
       this.#cart.undo();

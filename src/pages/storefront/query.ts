@@ -15,16 +15,23 @@ const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
 /** Only this is worth an offer: parts of letters, digits and single hyphens between them, which the joiners of Arabic script don't separate. */
 const POSSIBLE_NAME = /^(?:[\u200C\u200D\p{L}\p{M}\p{N}]+(?:[.-](?!$)|$))+$/u;
 
+/** Invisible characters that come along when text is copied, such as marks of direction, and joiners that don't follow or precede a letter. */
+const LEFTOVERS =
+  /(?![\u200C\u200D])\p{Default_Ignorable_Code_Point}|(?<![\u200C\u200D\p{L}\p{M}])[\u200C\u200D]+|[\u200C\u200D]+(?![\u200C\u200D\p{L}\p{M}])/gu;
+
 /** `sold`: the TLDs sold, the main one first. */
 export function meaningOf(text: string, sold: readonly string[]): Meaning {
-  const parts = text.split(BETWEEN_NAMES).flatMap(namesIn);
+  const parts = text.replace(LEFTOVERS, "").split(BETWEEN_NAMES).flatMap(namesIn);
   const [only] = parts;
   if (only === undefined) return { kind: "none" };
   if (parts.length > 1) return listOf(parts, sold);
   const words = only.split(/\s+/);
-  if (words.length === 1) return { kind: "name", q: only, offers: offersFor(only, sold) };
-  const [joined, hyphenated] = [words.join(""), words.join("-")];
-  return { kind: "name", q: joined, offers: POSSIBLE_NAME.test(hyphenated) ? [hyphenated] : [] };
+  const q = words.join("");
+  const offers = [
+    ...(words.length > 1 ? possible(words.join("-")) : underMainTld(q, sold)),
+    ...spellingsOf(q),
+  ];
+  return { kind: "name", q, offers: [...new Set(offers)] };
 }
 
 /** Words that all have a TLD are separate names; other words form one name. */
@@ -57,8 +64,33 @@ function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
   };
 }
 
+/** The text without the final dot of a sentence; nothing if it can't be a name. */
+function possible(text: string): string[] {
+  const name = text.replace(/[.۔]$/u, "");
+  return POSSIBLE_NAME.test(name) ? [name] : [];
+}
+
+/**
+ * The same name as most people type it: without joiners, with Persian letters and digits instead of those of an Arabic keyboard, and with Latin digits
+ * unless there are letters of Arabic script. Such names look alike and aren't the same.
+ */
+function spellingsOf(q: string): string[] {
+  const host = hostOf(q);
+  const isArabic = /(?=\p{L})\p{Script=Arabic}/u.test(host);
+  const spelled = host
+    .replace(/[٠-٩۰-۹]/gu, (digit) => {
+      const value = digit.charCodeAt(0) & 15;
+      return isArabic ? String.fromCharCode(0x06f0 + value) : String(value);
+    })
+    .replaceAll("ك", "ک")
+    .replace(/[يى]/gu, "ی");
+  return [spelled, spelled.replace(/[\u200C\u200D]/gu, "")].flatMap((name) =>
+    name === host ? [] : possible(name),
+  );
+}
+
 /** For a name with a TLD that isn't sold: the same name under our main TLD. */
-function offersFor(text: string, sold: readonly string[]): string[] {
+function underMainTld(text: string, sold: readonly string[]): string[] {
   const host = hostOf(text);
   const [main] = sold;
   const isForeign =

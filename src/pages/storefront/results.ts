@@ -74,7 +74,6 @@ export class Results {
     refill(this.#ideasList, ...shown.ideas.map((idea) => this.#idea(texts, idea)));
     this.#ideas.hidden = shown.ideas.length === 0;
     this.#ideasTime.replaceChildren(...this.#oldest(shown.ideas));
-    this.#showTimes();
   }
 
   /** One result as text for screen readers. */
@@ -128,7 +127,9 @@ export class Results {
     const sinceMs = this.#shownSinceMs.get(result) ?? now();
     this.#shownSinceMs.set(result, sinceMs);
     const fromMs = result.stale ? sinceMs : sinceMs + RECENT_MS;
-    return element("small", { "data-from": String(fromMs), "data-as-of": asOf });
+    const time = element("small", { "data-from": String(fromMs), "data-as-of": asOf });
+    this.#showTime(time);
+    return time;
   }
 
   /** One time for all similar names: the earliest. */
@@ -140,14 +141,16 @@ export class Results {
 
   /** Repeated, because answers grow old, and today becomes yesterday, while the page is open. */
   #showTimes(): void {
+    for (const list of [this.#list, this.#ideasTime])
+      for (const time of list.querySelectorAll<HTMLElement>("[data-from]")) this.#showTime(time);
+  }
+
+  #showTime(time: HTMLElement): void {
     const texts = this.#texts;
     if (texts === null) return;
-    for (const list of [this.#list, this.#ideasTime])
-      for (const time of list.querySelectorAll<HTMLElement>("[data-from]")) {
-        time.hidden = now() < Number(time.dataset["from"]);
-        const text = time.hidden ? "" : texts.asOf(timeWithDay(texts, time.dataset["asOf"] ?? ""));
-        if (time.textContent !== text) time.textContent = text;
-      }
+    time.hidden = now() < Number(time.dataset["from"]);
+    const text = time.hidden ? "" : texts.asOf(timeWithDay(texts, time.dataset["asOf"] ?? ""));
+    if (time.textContent !== text) time.textContent = text;
   }
 
   #price(texts: Texts, offer: Offer | null): HTMLElement {

@@ -105,7 +105,7 @@ export class SearchView {
     const continuesOnline = phase === "searching" || problem?.code === "unreachable";
     if (!navigator.onLine && continuesOnline) return texts.offline;
     if (phase === "idle" && text.trim() === "") return texts.page.hint;
-    if (phase === "idle" || phase === "typing") return this.#typingText(meaning, text);
+    if (phase === "idle" || phase === "typing") return this.#typingText(meaning);
     const isSlow = phase === "searching" && this.#secondsLeft > 0 && this.#secondsLeft <= SLOW_WITH_LEFT;
     if (isSlow) return texts.slow(seconds(texts, this.#secondsLeft));
     if (phase === "searching")
@@ -118,9 +118,10 @@ export class SearchView {
     return this.#sum();
   }
 
-  #typingText(meaning: Meaning, text: string): string {
+  #typingText(meaning: Meaning): string {
     const texts = this.#texts;
-    if (meaning.kind !== "list") return canBeName(text) ? texts.typing : texts.typingShort;
+    if (meaning.kind === "none") return texts.typingShort;
+    if (meaning.kind === "name") return canBeName(meaning.q) ? texts.typing : texts.typingShort;
     const names = count(texts, meaning.names.length);
     return meaning.leftOut > 0 ? texts.listTooLong(names) : texts.list(names);
   }

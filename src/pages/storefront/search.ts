@@ -29,12 +29,12 @@ export class Search {
   #checking = new AbortController();
   /** The rows of a list, by its names. */
   readonly #rows = new Map<string, Row>();
-  /** What was learned of names, after they had been searched, when the cart was confirmed. */
-  readonly #learned = new Map<string, QuoteLine>();
-  readonly #updated = new WeakMap<QuoteLine, Availability>();
+  /** Results as they are known to be since the cart was confirmed. */
+  readonly #learned = new WeakMap<Availability, Availability>();
   #shown: Shown | null = null;
   /** Whether the search ended because the connection was lost. */
   #isLost = false;
+  #searchedAtMs = 0;
   readonly #query = byId("query", HTMLInputElement);
 
   constructor(client: StorefrontClient, results: Results, texts: Texts) {
@@ -51,12 +51,17 @@ export class Search {
     this.#query.value = linked ?? before?.text ?? "";
     const isSameVisit = before !== null && Date.now() - before.searchedAtMs < SAME_VISIT_MS;
     if (linked !== null || isSameVisit) this.#searchNow();
-    else this.#follow(this.#typed.state);
+    else this.render(this.#texts);
   }
 
-  /** Shows until the next search which of these names are taken, or have come to be premium or ordinary. */
+  /** From now on shows which of these names are taken, or have come to be premium or ordinary, until they are checked again. */
   learn(lines: readonly QuoteLine[]): void {
-    for (const line of lines) this.#learned.set(line.domain, line);
+    const { results, suggestions } = this.#typed.state;
+    const listed = [...this.#rows.values()].flatMap((row) => (row.state === "known" ? row.result : []));
+    for (const result of [...results, ...suggestions, ...listed]) {
+      const line = lines.find(({ domain }) => domain === result.domain);
+      if (line) this.#learned.set(result, updated(result, line) ?? this.#upToDate(result));
+    }
   }
 
   /** Redraws everything after a change of the language, the term, the cart or the prices. */
@@ -72,7 +77,11 @@ export class Search {
       this.#typing();
     });
     this.#query.addEventListener("paste", (event) => {
-      this.#paste(event);
+      this.#insert(event, event.clipboardData?.getData("text/plain"));
+    });
+    // Text that is dropped, or that a keyboard inserts from its own clipboard.
+    this.#query.addEventListener("beforeinput", (event) => {
+      this.#insert(event, event.data ?? event.dataTransfer?.getData("text/plain"));
     });
     byId("search", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
@@ -98,13 +107,19 @@ export class Search {
   /** Takes the text of the field, and ends what was done for the one before. */
   #take(searchedAtMs: number): void {
     this.#checking.abort();
-    this.#learned.clear();
     this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(searchedAtMs);
     this.#rows.clear();
   }
 
   #typing(): void {
+    const before = this.#meaning;
+    const meaning = meaningOf(this.#query.value, SOLD);
+    if (isSameQuestion(meaning, before) && this.#typed.state.phase !== "typing") {
+      // A space or comma more or less ends no search, and no check of a list.
+      this.#store(this.#searchedAtMs);
+      return this.render(this.#texts);
+    }
     this.#take(0);
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
@@ -117,6 +132,9 @@ export class Search {
   }
 
   #searchNow(): void {
+    const meaning = meaningOf(this.#query.value, SOLD);
+    const isRunning = this.#shown?.phase === "searching" || this.#shown?.phase === "waiting";
+    if (isRunning && meaning.kind === "list" && isSameQuestion(meaning, this.#meaning)) return;
     this.#take(Date.now());
     if (this.#meaning.kind === "list") void this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
@@ -133,9 +151,9 @@ export class Search {
     void this.#checkList(this.#meaning.names.filter((name) => this.#rows.get(name)?.state !== "known"));
   }
 
-  /** The box has a single line, so names of a pasted list are separated by commas. */
-  #paste(event: ClipboardEvent): void {
-    const text = event.clipboardData?.getData("text/plain").trim() ?? "";
+  /** The box has a single line, so names of an inserted list are separated by commas. */
+  #insert(event: Event, inserted = ""): void {
+    const text = inserted.trim();
     if (!/[\r\n\t]/.test(text)) return;
     event.preventDefault();
     const names = text.split(/[\r\n\t]+/).flatMap((name) => name.trim() || []);
@@ -149,6 +167,7 @@ export class Search {
   }
 
   #store(searchedAtMs: number): void {
+    this.#searchedAtMs = searchedAtMs;
     const text = this.#query.value;
     store("search", text.trim() === "" ? null : { text, searchedAtMs });
   }
@@ -201,15 +220,7 @@ export class Search {
   }
 
   #upToDate(result: Availability): Availability {
-    const line = this.#learned.get(result.domain);
-    if (line?.status === "taken")
-      return { ...result, status: "taken", available: false, price: null, renewal: null };
-    if (!line?.price || !result.available || line.premium === result.premium) return result;
-    const { premium, years, price, asOf } = line;
-    // One object for each line: the view remembers since when it has shown it.
-    const updated = this.#updated.get(line) ?? { ...result, premium, years, price, asOf, renewal: null };
-    this.#updated.set(line, updated);
-    return updated;
+    return this.#learned.get(result) ?? result;
   }
 
   #showList(view: Partial<View> & Pick<View, "phase">): void {
@@ -225,6 +236,21 @@ export class Search {
     const ideas = view.ideas.map((idea) => this.#upToDate(idea)).filter(({ available }) => available);
     this.#view.show(this.#texts, { ...view, rows, ideas, text: this.#query.value, meaning: this.#meaning });
   }
+}
+
+/** The result as a later line of the cart shows it to be; undefined if the line couldn't be checked. */
+function updated(result: Availability, line: QuoteLine): Availability | undefined {
+  if (line.status === "taken")
+    return { ...result, status: "taken", available: false, price: null, renewal: null };
+  if (!line.price) return undefined;
+  const { premium, years, price, asOf } = line;
+  const isOther = result.available && premium !== result.premium;
+  return isOther ? { ...result, premium, years, price, asOf, renewal: null } : result;
+}
+
+function isSameQuestion(one: Meaning, other: Meaning): boolean {
+  if (one.kind === "list") return other.kind === "list" && String(one.names) === String(other.names);
+  return one.kind === "name" && other.kind === "name" && one.q === other.q;
 }
 
 function asLastSearch(value: unknown): { readonly text: string; readonly searchedAtMs: number } | null {

@@ -38,6 +38,10 @@ for (const link of switches) {
     render();
   });
 }
+// A key that is held down presses a button once: meanwhile the next step may have taken its place.
+addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.repeat) event.preventDefault();
+});
 if (linkedLanguage !== null) store("language", texts.language);
 
 function render(): void {
