@@ -99,6 +99,22 @@ describeWithBrowser("a visitor's hands", () => {
     expect(await page.locator("#live").textContent()).toBe("kabul.com.af was removed.");
   });
 
+  test.each(["#cart-undo", '[data-remove="kabul.af"]', "#cart-confirm"])(
+    "rest on %s while another tab empties the cart: the focus stays in the cart",
+    async (focused) => {
+      const { page } = await shop.visitor();
+      await searchFor(page, "kabul");
+      for (const domain of ["kabul.com.af", "kabul.af"]) await row(page, domain).locator("button").click();
+      await page.locator('[data-remove="kabul.com.af"]').press("Enter");
+      await page.locator(focused).focus();
+      const other = await page.context().newPage();
+      await other.goto("/");
+      await other.locator('[data-remove="kabul.af"]').click();
+      await page.locator('#cart[data-state="empty"]').waitFor();
+      expect(await page.evaluate("document.activeElement.id")).toBe("cart-heading");
+    },
+  );
+
   test("type a space after a search: a name that turned out to be taken stays taken, and a reload restores the search", async () => {
     const { page } = await shop.visitor({
       before: (page) =>

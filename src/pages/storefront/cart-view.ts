@@ -23,6 +23,7 @@ export class CartView {
   readonly #waiting = new Countdown();
   readonly #holding = new Countdown();
   readonly #section = byId("cart", HTMLElement);
+  readonly #heading = byId("cart-heading", HTMLElement);
   readonly #list = byId("cart-list", HTMLElement);
   readonly #order = byId("cart-order", HTMLElement);
   readonly #empty = byId("cart-empty", HTMLElement);
@@ -63,8 +64,13 @@ export class CartView {
 
   /** Draws a change and announces it to screen readers. */
   changed(change: Change): void {
+    const hadFocus = this.#section.contains(document.activeElement);
     this.#watch();
     this.#draw();
+    // Another tab may have removed the name, or a button may have been hidden.
+    const focused = document.activeElement;
+    const isGone = !this.#section.contains(focused) || focused?.closest("[hidden]") !== null;
+    if (hadFocus && isGone) this.#heading.focus({ preventScroll: true });
     if (change.kind === "added") say(this.#texts.added(change.item.unicodeName));
     if (change.kind === "removed") {
       say(this.#texts.removed(change.item.unicodeName));
