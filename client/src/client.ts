@@ -41,7 +41,7 @@ export interface ClientSettings {
   readonly attempts?: number;
   /** If the service asks for a longer wait before a retry, the call fails immediately. Default: 60 s. */
   readonly longestWaitMs?: number;
-  /** The deadline of a call, including all its attempts and waits. Default: 2 min. */
+  /** The deadline of a call, including all its attempts and waits, but not the time for which the device sleeps or the page is frozen. Default: 2 min. */
   readonly timeoutMs?: number;
   /** A stream that is silent for this long counts as lost; the service sends something every 15 s. Default: 45 s. */
   readonly silenceMs?: number;
