@@ -49,6 +49,31 @@ describeWithBrowser("the storefront", () => {
     },
   );
 
+  test.each(["en", "fa", "ps"])(
+    "keeps the names of a search in their places on a phone when their prices arrive: %s",
+    async (language) => {
+      const { page } = await shop.visitor({
+        ...PHONE,
+        language,
+        before: (page) =>
+          page.route("/v1/search?*", async (route) => {
+            await new Promise((later) => setTimeout(later, 300));
+            await route.continue();
+          }),
+      });
+      const places = (): Promise<unknown> =>
+        page.evaluate(`[...document.querySelectorAll(".name")].map((row) => Math.round(row.offsetTop))`);
+      await page.locator("#query").focus();
+      await page.keyboard.type(`mazar-${language}`);
+      await page.keyboard.press("Enter");
+      await page.locator('.name[data-state="looking"]').first().waitFor();
+      const before = await places();
+      await done(page);
+      expect(await page.locator('.name[data-state="available"]').count()).toBeGreaterThan(1);
+      expect(await places()).toEqual(before);
+    },
+  );
+
   test.each([
     ["phone", "en", PHONE, "kabul"],
     ["phone", "fa", PHONE, "google"],
