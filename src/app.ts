@@ -17,7 +17,7 @@ import { createEventStreams } from "./http/event-stream.js";
 import { fastPath } from "./http/fast-path.js";
 import { HEALTH_PATHS, type Phase } from "./http/health.js";
 import { createMonitoring } from "./http/monitoring.js";
-import { refuseUnreadable } from "./http/edge/problems.js";
+import { refuseAndAbort } from "./http/edge/problems.js";
 import { visitorQuestions } from "./http/questions.js";
 import { quickRefusals } from "./http/quick-refusals.js";
 import { createRouter } from "./http/router.js";
@@ -117,7 +117,7 @@ export function createApp(settings: AppSettings): App {
     },
     isDraining: () => phase === "draining",
     isFlooding: (request) => limit.isFlooding(windowOf(request)),
-    refuse: refuseUnreadable,
+    refuse: refuseAndAbort,
     unreadable: unreadableRequests({ accessLog, onProblem, clock }),
   });
 

@@ -57,7 +57,7 @@ const CHECK_WALL_EVERY_MS = 1_000;
 /** Gradual adjustments add up to this before they count. */
 const STEP_MS = 1_000;
 
-/** Calls `act` with the number of ms when the wall clock was set since the last call: positive if forward. */
+/** Returns a function that calls `act` if the wall clock was set since its last call, with by how many ms: positive if forward. */
 function wallSteps(clock: Clock, act: (byMs: number) => void): () => void {
   let bootAtMs = bootedAtMs(clock);
   return () => {

@@ -73,8 +73,8 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   });
 }
 
-/** Answers a request whose body can't be read completely, and aborts its handler. */
-export function refuseUnreadable(
+/** Answers a request that its handler can't or won't answer in time, aborts the handler, and lets the connection end. */
+export function refuseAndAbort(
   request: IncomingMessage,
   response: ServerResponse,
   problem: ServiceError,
