@@ -1,7 +1,4 @@
-/**
- * One load for any number of callers: they join the load in flight, leave without failing the others, and the last to leave aborts it. An aborted load
- * can still be joined, because a call that has been sent ends with an answer anyway.
- */
+/** One load for any number of callers: they join the load in flight, leave without failing the others, and the last to leave aborts it. */
 import { ServiceError } from "../errors.js";
 
 export interface Asker {
@@ -12,7 +9,7 @@ export interface Asker {
 /** A load in flight and its callers. */
 export interface Flight<A extends Asker> {
   readonly askers: ReadonlySet<A>;
-  /** Aborted when the last caller has left, even if others join later. */
+  /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
 }
 
@@ -52,7 +49,6 @@ export class SingleFlight<R, A extends Asker> {
   join(key: string, asker: A, demand: Demand, start: (flight: OpenFlight<A>) => Promise<R>): Promise<R> {
     const existing = this.#flights.get(key);
     const flight = existing ?? this.#open(key, demand);
-    const isLate = flight.signal.aborted;
     flight.askers.add(asker);
     flight.demand = {
       askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
@@ -62,7 +58,10 @@ export class SingleFlight<R, A extends Asker> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         flight.askers.delete(asker);
-        if (flight.askers.size === 0) flight.abort.abort();
+        if (flight.askers.size === 0) {
+          this.#end(key, flight);
+          flight.abort.abort();
+        }
         reject(callerGone());
       };
       asker.signal.addEventListener("abort", leave, { once: true });
@@ -70,11 +69,7 @@ export class SingleFlight<R, A extends Asker> {
         asker.signal.removeEventListener("abort", leave);
       };
       flight.outcome.then(settled, settled);
-      flight.outcome.then(resolve, (error: unknown) => {
-        // Probably it failed only because it was aborted before its call was sent.
-        if (isLate && !asker.signal.aborted) resolve(this.join(key, asker, demand, start));
-        else reject(error);
-      });
+      flight.outcome.then(resolve, reject);
     });
   }
 

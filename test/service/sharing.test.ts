@@ -59,22 +59,6 @@ test("simultaneous requests make one call even if the first client disconnects d
     expect(service.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   }));
 
-test("a client that asks again after losing its connection gets the answer to the call that is still in flight", () =>
-  withService(async (service) => {
-    service.sandbox.control.setBehaviour({ afterMs: 1500 });
-    const first = request({ host: "127.0.0.1", port: service.port, path: PATH, agent: false });
-    first.on("error", () => undefined);
-    first.end();
-    await until(() => service.calls(CHECK) === 1);
-    first.destroy();
-    await until(
-      () => service.log.some((line) => line.includes('"status":499')),
-      "the loss of the connection",
-    );
-    expect(await service.ask(PATH)).toMatchObject({ status: 200, body: { status: "available" } });
-    expect(service.calls(CHECK)).toBe(1);
-  }));
-
 test("simultaneous searches under every TLD make one call for each TLD", () =>
   withService(async (service, agent) => {
     service.sandbox.control.setBehaviour({ beforeMs: 100 });
