@@ -34,8 +34,8 @@ export interface RedisLink {
    */
   aheadMs(): number;
   /**
-   * Whether `aheadMs` can be trusted. Not from a step of the wall clock until Redis's clock has been read again, within 250 ms: the machine may have
-   * been suspended, and then it is wrong by that time.
+   * Whether `aheadMs` can be trusted. False from a step of the wall clock until Redis's clock has been read again, within 250 ms: the machine may have
+   * been suspended, and `aheadMs` is then wrong by that time.
    */
   knowsTime(): boolean;
   /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
