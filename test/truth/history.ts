@@ -185,7 +185,8 @@ export function historyOf(seed: number): History {
   return withSuspensions(history, randomOf(~seed));
 }
 
-const SUSPENDED_MS = [1_200, 6_000, 61_000, 3_700_000, 90_000_000];
+/** Three of the longest are 45 h: after 48 the service forgets a price, and can't notice that it has changed. */
+const SUSPENDED_MS = [1_200, 6_000, 61_000, 3_700_000, 54_000_000];
 
 /** Suspends the machine somewhere in every third history, up to three times. The other steps stay the same. */
 function withSuspensions(history: readonly Step[], random: () => number): History {
