@@ -57,11 +57,14 @@ const CHECK_WALL_EVERY_MS = 1_000;
 /** Gradual adjustments add up to this before they count. */
 const STEP_MS = 1_000;
 
-/** Returns a function that calls `act` if the wall clock was set since its last call, with by how many ms: positive if forward. */
-function wallSteps(clock: Clock, act: (byMs: number) => void): () => void {
+/**
+ * Returns a function that takes the monotonic time, and calls `act` if the wall clock was set since its last call, with by how many ms: positive if
+ * forward.
+ */
+function wallSteps(clock: Clock, act: (byMs: number) => void): (monotonicMs: number) => void {
   let bootAtMs = bootedAtMs(clock);
-  return () => {
-    const byMs = bootedAtMs(clock) - bootAtMs;
+  return (monotonicMs) => {
+    const byMs = clock.now() - monotonicMs - bootAtMs;
     if (Math.abs(byMs) < STEP_MS) return;
     bootAtMs += byMs;
     act(byMs);
@@ -73,7 +76,9 @@ export function onWallClockSetBack(clock: Clock, act: () => void): () => void {
   const look = wallSteps(clock, (byMs) => {
     if (byMs < 0) act();
   });
-  return every(clock, CHECK_WALL_EVERY_MS, look);
+  return every(clock, CHECK_WALL_EVERY_MS, () => {
+    look(clock.monotonic());
+  });
 }
 
 /**
@@ -89,8 +94,9 @@ export function countingSuspensions(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     monotonic() {
-      look();
-      return clock.monotonic() + suspendedMs;
+      const runningMs = clock.monotonic();
+      look(runningMs);
+      return runningMs + suspendedMs;
     },
     after: (delayMs, run) => clock.after(delayMs, run),
   };
