@@ -118,7 +118,7 @@ const QUOTA_METRICS: readonly (readonly [
     Counter,
     "quota_reservations_total",
     "what",
-    "Calls reserved for refused visitors, by what happened: made, claimed in time, served, never claimed.",
+    "Calls reserved for refused visitors, by `what`: made, claimed (in time), honoured (served), unclaimed.",
     ({ waits }) => ({ ...waits.reservations }),
   ],
   [
@@ -142,7 +142,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({
     name: "http_request_duration_seconds",
-    help: "Duration of requests, by route, method and status.",
+    help: "Duration of requests, by route, method and status (499: the client left).",
     labelNames: ["route", "method", "status"],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10],
     registers: [registry],

@@ -97,7 +97,7 @@ export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "ma
   readonly openPart: number | "owed";
 }
 
-/** The key of a ticket. It reveals neither the client nor the query. */
+/** The key of a ticket, which contains neither the client nor the query in plain. Whoever can guess both can verify the guess. */
 export function ticketKey(client: string, queryKey: string): string {
   return hash("sha256", `${client}\n${queryKey}`, "base64url");
 }
