@@ -39,8 +39,13 @@ export interface Demands {
 }
 
 export interface Assessor {
-  /** Decides from memory; undefined when that would take a call. */
-  recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined;
+  /** Decides from memory, by default only with a quote within its freshness; undefined when it can't without a call. */
+  recall(
+    name: DomainName,
+    what: Combination,
+    check: AvailableCheck,
+    quote?: QuotedPrice,
+  ): PricedAssessment | undefined;
   /**
    * Decides with further calls if needed. Without demands, a price that can't be decided in time is doubtful, and so, immediately, is a
    * price from memory that only lacks confirmation. With demands, it rejects instead.
@@ -52,6 +57,8 @@ export interface Assessor {
     fact: AvailableFact,
     demands?: Demands,
   ): Promise<Assessment>;
+  /** Whether this price in a check is the ordinary one of one year, because the upstream ignores the term. It then says nothing about the name. */
+  isOfOneYear(what: Combination, wholesale: Wholesale): boolean;
 }
 
 interface AssessorSettings {
@@ -101,10 +108,9 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     return mark !== undefined && mark.askedMs > check.answeredMs && mark.value.isPremium !== isPremium;
   }
 
-  /** Whether the check has the ordinary price of one year, because the upstream ignores the term. It then says nothing about the name. */
-  function isOfOneYear(what: Combination, { value }: AvailableCheck): boolean {
+  function isOfOneYear(what: Combination, wholesale: Wholesale): boolean {
     const ofYear = what.years === 1 ? undefined : prices.peek({ ...what, years: 1 });
-    return ofYear !== undefined && sameWholesale(ofYear.wholesale, value.wholesale);
+    return ofYear !== undefined && sameWholesale(ofYear.wholesale, wholesale);
   }
 
   /** Whether nothing contradicts this price itself, and evidence elsewhere only requires another request. */
@@ -126,7 +132,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     const verdict = judge(checked(name, what, check, quote), quote);
     if (verdict !== "ordinary" && verdict !== "premium") return verdict;
     const isPremium = verdict === "premium";
-    if (isPremium && isOfOneYear(what, check)) return verdict;
+    if (isPremium && isOfOneYear(what, check.value.wholesale)) return verdict;
     if (isOverruled(name, check, isPremium)) return "ask check";
     const { value, askedMs, answeredMs } = check;
     marks.note(name, {
@@ -138,8 +144,12 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     return verdict;
   }
 
-  function recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined {
-    const quote = prices.fresh(what);
+  function recall(
+    name: DomainName,
+    what: Combination,
+    check: AvailableCheck,
+    quote = prices.fresh(what),
+  ): PricedAssessment | undefined {
     if (quote === undefined) return undefined;
     const verdict = verdictOn(name, what, check, quote);
     if (verdict === "ordinary" || verdict === "premium") return { kind: verdict, check, quote };
@@ -200,7 +210,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     }
   }
 
-  return { recall, assess };
+  return { recall, assess, isOfOneYear };
 }
 
 /** The quote as a check with its amount has confirmed it. */

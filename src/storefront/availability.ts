@@ -3,7 +3,7 @@
  * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
 import type { PooledFact } from "../cache/cache.js";
-import type { Clock } from "../clock.js";
+import { type Clock, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -136,15 +136,24 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   }
 
   /**
-   * Whether a premium price covers all of `years`. An upstream that ignores the term returns the price of one year, and the price of the
-   * whole term is then unknown.
+   * Whether the premium price in a check covers all of `years`. An upstream that ignores the term returns the price of one year, and the price
+   * of the whole term is then unknown.
    */
-  async function isForTerm(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
+  async function isForTerm(
+    ask: VisitorAsk,
+    name: DomainName,
+    what: Combination,
+    { value, answeredMs }: PricedAssessment["check"],
+  ): Promise<boolean> {
     if (what.years === 1) return true;
-    const ofYear = await prices.quote(toComplete(ask), { ...what, years: 1 });
-    if (sameWholesale(ofYear.wholesale, wholesale)) return false;
-    const one = await names.find(toComplete(ask), name, 1);
-    return one.status === "available" && !sameWholesale(one.pooled.value.wholesale, wholesale);
+    if (assessor.isOfOneYear(what, value.wholesale)) return false;
+    // An earlier check could differ only because the price has changed since.
+    const one = await names.find(toComplete(ask), name, 1, justAfter(answeredMs));
+    if (one.status === "taken") return false;
+    if (!sameWholesale(one.pooled.value.wholesale, value.wholesale)) return true;
+    // So the price was compared with that of another term, and only this one shows whether the name is premium.
+    await assessor.assess(ask, name, { ...what, years: 1 }, one);
+    return false;
   }
 
   /**
@@ -255,7 +264,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   }
 
   async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
-    const answer = await decide(ask, name, years);
+    // Meanwhile other calls, or those for its price, may have contradicted the facts behind it.
+    const answer = current(await decide(ask, name, years));
     if (canBeShown(answer)) return answer;
     throw timedOut();
   }
@@ -263,17 +273,16 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   async function decide(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
     const own = owned(name, years);
     if (own !== undefined) return own;
-    const fact = await names.find(ask, name, years);
     const what: Combination = { tld: name.tld, action: "registration", years };
+    const fact = await names.find(ask, name, years);
     if (fact.status === "taken") {
       await decideIfTaken(ask, name, what);
-      // A call for the decision may have shown that the name is available again.
-      return known(name, years) ?? takenFrom(name, years, fact);
+      return takenFrom(name, years, fact);
     }
     const isOld = fact.source === "stale";
     try {
       const assessed = await assessor.assess(ask, name, what, fact);
-      if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check.value.wholesale)))
+      if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check)))
         return presented(name, what, assessed, isOld);
       warnNoPrice(what, "price_not_for_term");
     } catch (error) {
@@ -282,8 +291,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       if (code === null) throw error;
       warnNoPrice(what, code);
     }
-    const taken = names.taken(name);
-    return taken !== undefined ? takenFrom(name, years, taken) : withoutPrice(name, years, fact);
+    return withoutPrice(name, years, fact);
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
@@ -305,14 +313,16 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const answer = presented(name, what, assessed, false);
     if (assessed.kind === "taken" || answer.status === "taken")
       return { ...answer, wholesale: null, isCurrent: () => true };
-    const { wholesale } = assessed.check.value;
-    if (assessed.kind === "premium" && !(await isForTerm(ask, name, what, wholesale))) {
+    const { check, quote } = assessed;
+    const { wholesale } = check.value;
+    if (assessed.kind === "premium" && !(await isForTerm(ask, name, what, check))) {
       warnNoPrice(what, "price_not_for_term");
       throw noPrice();
     }
     if (answer.price === null) throw noPrice();
     return {
       ...answer,
+      asOfMs: assessed.kind === "premium" ? Math.min(check.asOfMs, quote.asOfMs) : check.asOfMs,
       wholesale,
       isCurrent: ({ checkedSinceMs, quotedSinceMs }: Demands) => {
         const now = names.fresh(name, years);
@@ -338,7 +348,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     if (now !== undefined || origin === undefined || price === null) return now ?? answer;
     const what: Combination = { tld: name.tld, action: "registration", years };
     const fact = names.fresh(name, years);
-    const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.pooled) : undefined;
+    const assessed =
+      fact?.status === "available" ? assessor.recall(name, what, fact.pooled, prices.peek(what)) : undefined;
     // `known` never returns the price of a premium name for several years.
     const isSame = assessed?.kind === "premium" && answer.premium && assessed.check.asOfMs === answer.asOfMs;
     // A promotion may have begun or ended.

@@ -33,7 +33,7 @@ export interface PremiumNamesSettings {
   readonly prices: Pick<PriceList, "peek" | "quote">;
   readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
   readonly marks: Pick<PremiumMarks, "isPremium" | "isAlone">;
-  readonly assessor: Pick<Assessor, "assess">;
+  readonly assessor: Pick<Assessor, "assess" | "isOfOneYear">;
 }
 
 export function createPremiumNames({
@@ -43,9 +43,11 @@ export function createPremiumNames({
   marks,
   assessor,
 }: PremiumNamesSettings): PremiumNames {
-  /** The registration prices that checks of the name have shown. */
+  /** The registration prices that checks of the name have shown, without those that say nothing about it. */
   function shownPrices(name: DomainName): readonly ShownPrice[] {
-    return names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
+    return names
+      .shownPrices(name, policy.yearsSold(name.tld, "registration"))
+      .filter(({ what, pooled }) => !assessor.isOfOneYear(what, pooled.value.wholesale));
   }
 
   /** The shown prices that differ from the list, or can't be compared because it has none. */

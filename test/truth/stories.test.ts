@@ -320,6 +320,27 @@ describe("a premium name", () => {
     expect(await shop().availability("gold.af")).toMatchObject({ premium: false, price: usd("26.97") });
   });
 
+  test("is stale, for several years, if another price changes before the last of its prices is known", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    const hold = sandbox.control.hold({ operation: "check", asked: { years: 1 }, calls: 1 });
+    const shown = shop().availability("gold.af", 2);
+    const late = await hold.caught();
+    await clock.advance(1_000);
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
+    late.release();
+    expect(await shown).toMatchObject({ premium: true, stale: true });
+  });
+
+  test("is dated in a cart by the oldest of the facts behind its price", async () => {
+    await clock.advance(MINUTE_MS - (clock.now() % MINUTE_MS) + 30_000);
+    const [first] = (await shop().cart(registration("gold.af"))).items;
+    await clock.advance(40_000);
+    const [second] = (await shop().cart(registration("gold.af"))).items;
+    expect(first?.asOf).toEqual(expect.any(String));
+    expect(second).toMatchObject({ premium: true, price: usd("990.00"), asOf: first?.asOf });
+  });
+
   test("that can't be priced for two years is still shown as premium", async () => {
     sandbox.control.setShapes({ checkYears: "ignored" });
     expect(await shop().availability("gold.af", 2)).toMatchObject({ premium: true, price: null });
@@ -345,6 +366,52 @@ describe("a premium name", () => {
     });
     expect(items[1]).not.toHaveProperty("problem");
     expect([total, signed]).toEqual([[usd("26.97")], ["kabul.af registration 26.97"]]);
+  });
+});
+
+describe("when the upstream ignores the term of a check", () => {
+  beforeEach(() => {
+    sandbox.control.setShapes({ checkYears: "ignored" });
+  });
+
+  test("a cart doesn't sign two years at a price for one that has just changed", async () => {
+    expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
+    await clock.advance(5_000);
+    const { items, signed } = await shop().cart(registration("kabul.af", 2), renewal("herat.af"));
+    expect(items[0]).toMatchObject({ price: null, premium: false, problem: { code: "upstream_contract" } });
+    expect(signed).toEqual(["herat.af renewal 31.00"]);
+  });
+
+  test("a name isn't taken for premium because its check for two years shows a new list price", async () => {
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
+    sandbox.control.setPrice("demo", priceOf("registration", 4400, 2));
+    expect(await shop().availability("kabul.af", 2)).toMatchObject({ premium: false, price: null });
+    expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
+  });
+
+  test("a name isn't taken for premium because its check arrives before the price list", async () => {
+    await service.close();
+    await opened.close();
+    opened = await openShop();
+    ({ clock, sandbox } = opened);
+    sandbox.control.setShapes({ checkYears: "ignored" });
+    const hold = sandbox.control.hold({ operation: "quote", asked: { years: 1 } });
+    service = await opened.start({ warm: false });
+    const shown = shop().availability("kabul.af", 2);
+    await hold.caught();
+    for (let ms = 0; ms < 1_000; ms += 100) await advanceBriefly();
+    hold.release();
+    for (let ms = 0; ms < 1_000; ms += 100) await advanceBriefly();
+    expect((await shown).premium).toBe(false);
+    expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
+  });
+
+  test("a taken name can be transferred after it was searched for two years", async () => {
+    sandbox.control.setShapes({ checkYears: "ignored", takenPricing: "price" });
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
+    expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
   });
 });
 
