@@ -170,6 +170,18 @@ describe("after a change of settings,", () => {
     expect(await takeAll(second)).toBe(1);
   });
 
+  test("a smaller budget forgets no call, if the earlier one is restored before they have all rested", async () => {
+    expect(await takeAll(await open())).toBe(10);
+    await clock.advance(1000);
+    for (let times = 0; times < 2; times += 1) expect(await takeAll(await open({ limit: 6 }))).toBe(0);
+    await clock.advance(1000);
+    expect(await takeAll(await open())).toBe(0);
+    expect(await takeAll(await open({ limit: 15 }))).toBe(3);
+    await clock.advance(OCCUPIED_MS);
+    expect(await takeAll(await open({ limit: 6 }))).toBe(4);
+    expect(await takeAll(await open())).toBe(6);
+  });
+
   test("a larger budget adds slots, a longer window starts spent, a shorter one ends sooner", async () => {
     await takeAll(await open());
     expect(await takeAll(await open({ limit: 15 }))).toBe(3);
@@ -178,6 +190,12 @@ describe("after a change of settings,", () => {
     expect(await takeAll(await open({ windowMs: 20_000 }))).toBe(0);
     await clock.advance(2 * WINDOW_MS);
     expect(await takeAll(await open({ windowMs: 20_000 }))).toBe(10);
+  });
+
+  test("a smaller budget for a longer window forgets no call either", async () => {
+    await takeAll(await open({ windowMs: 20_000 }));
+    await open({ limit: 6 });
+    expect(await takeAll(await open())).toBe(0);
   });
 });
 

@@ -24,7 +24,14 @@ type Step =
       readonly arrives: number;
       readonly abandoned: boolean;
     }
-  | { readonly kind: "kill"; readonly downMs: number; readonly between: boolean; readonly late: number };
+  | {
+      readonly kind: "kill";
+      readonly downMs: number;
+      readonly between: boolean;
+      readonly late: number;
+      /** The limit of the next process. */
+      readonly limit: number;
+    };
 
 const part = fc.double({ min: 0, max: 1, noNaN: true });
 const steps = fc.array(
@@ -42,6 +49,7 @@ const steps = fc.array(
       downMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 3000 })),
       between: fc.boolean(),
       late: fc.oneof(fc.constantFrom(0, 1), part),
+      limit: fc.constantFrom(LIMIT, LIMIT / 2),
     }),
   ),
   { minLength: 5, maxLength: 60 },
@@ -66,11 +74,11 @@ async function play(
   const arrivals: number[] = [];
   const graceMs = graceMsOf(WINDOW_MS);
   let flights: Flight[] = [];
-  const start = (): Promise<Ledger> =>
+  const start = (limit = LIMIT): Promise<Ledger> =>
     openFileLedger({
       directory,
       fingerprint: "model",
-      limit: LIMIT,
+      limit,
       headroom: HEADROOM,
       windowMs: WINDOW_MS,
       coldStart,
@@ -125,7 +133,7 @@ async function play(
       // Closing writes nothing, so for the file it equals a kill, but it closes the file descriptor.
       await ledger.close();
       await clock.advance(step.downMs);
-      ledger = await start();
+      ledger = await start(step.limit);
     }
   }
   await clock.advance(WINDOW_MS * 2);
@@ -134,7 +142,7 @@ async function play(
 }
 
 test.each(["assume-spent", "assume-free"] as const)(
-  "no rolling window ever exceeds the budget, whenever the process is killed (%s)",
+  "no rolling window ever exceeds the budget, whenever the process is killed, even if its limit is changed (%s)",
   async (coldStart) => {
     const root = mkdtempSync(join(tmpdir(), "restarts-"));
     let run = 0;

@@ -76,6 +76,8 @@ class LedgerReplacedError extends Error {
 class FileJournal implements Journal {
   readonly #path: string;
   readonly #table: SlotTable;
+  /** Earlier calls that have no slot; their lines follow those of the slots. */
+  readonly #beyond: readonly number[];
   readonly #moment: () => Moment;
   readonly #release: () => Promise<void>;
   #pausedUntilMs: number;
@@ -84,12 +86,14 @@ class FileJournal implements Journal {
   constructor(
     path: string,
     table: SlotTable,
+    beyond: readonly number[],
     pausedUntilMs: number,
     moment: () => Moment,
     release: () => Promise<void>,
   ) {
     this.#path = path;
     this.#table = table;
+    this.#beyond = beyond;
     this.#pausedUntilMs = pausedUntilMs;
     this.#moment = moment;
     this.#release = release;
@@ -114,9 +118,10 @@ class FileJournal implements Journal {
 
   #whole(): string {
     const at = this.#moment();
-    const { size, windowMs } = this.#table;
-    const slots = this.#table.lastArrivals().map((lastArrivalAt) => slotLine(lastArrivalAt, at));
-    return [headerLine(size, windowMs), pauseLine(this.#pausedUntilMs, at), ...slots].join("");
+    const calls = [...this.#table.lastArrivals(), ...this.#beyond];
+    const slots = calls.map((lastArrivalAt) => slotLine(lastArrivalAt, at));
+    const header = headerLine(slots.length, this.#table.windowMs);
+    return [header, pauseLine(this.#pausedUntilMs, at), ...slots].join("");
   }
 
   #write(index: number, line: string): void {
@@ -169,7 +174,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
     const table = new SlotTable(budget, windowMs);
     table.restore(recalled.slots);
     const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + MAX_PAUSE_MS);
-    const journal = new FileJournal(path, table, pausedUntilMs, moment, release);
+    const journal = new FileJournal(path, table, recalled.beyond, pausedUntilMs, moment, release);
     return tableLedger({ limit, table, clock, journal, onFault, pausedUntilMs });
   } catch (error) {
     await release();

@@ -2,7 +2,7 @@
  * The format of a ledger file: lines of 64 bytes with a checksum, so that each can be updated in place and read with `cat`. Anything that can't be
  * trusted counts as spent now: a bad file can cost calls but never grant extra ones.
  */
-import { graceMsOf } from "./slot-table.js";
+import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 
 export const LINE_BYTES = 64;
 const SUM_DIGITS = 8;
@@ -25,6 +25,8 @@ export interface Moment {
 interface Recalled {
   /** One for each slot, monotonic; -Infinity = never used. */
   readonly slots: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[];
+  /** Recorded calls that may still count but have no slot, because the budget is smaller now. They get one if it grows again. Monotonic. */
+  readonly beyond: readonly number[];
   readonly pausedUntilMs: number;
 }
 
@@ -106,28 +108,30 @@ export function recall(text: string | undefined, settings: RecallSettings, at: M
     header === undefined ? null : /^quota-ledger 1 slots (\d{1,9}) windowMs (\d{1,12})$/.exec(header);
   if (text === undefined || found === null) {
     if (text === undefined && settings.coldStart === "assume-free")
-      return { slots: Array.from({ length: budget }, () => free), pausedUntilMs: -Infinity };
+      return { slots: Array.from({ length: budget }, () => free), beyond: [], pausedUntilMs: -Infinity };
     // The previous process made at most `budget` calls, so `headroom` more stay within the limit until those have expired.
     const slots = Array.from({ length: budget }, (_, index) => (index < headroom ? free : spentNow));
-    return { slots, pausedUntilMs: -Infinity };
+    return { slots, beyond: [], pausedUntilMs: -Infinity };
   }
 
   const recorded = Number(found[1]);
-  const pausedUntilMs = pauseOf(bodyOf(text, 1), at);
   // With a shorter window, slots were reused while their earlier calls still count in ours.
-  if (Number(found[2]) < windowMs)
-    return { slots: Array.from({ length: budget }, () => spentNow), pausedUntilMs };
+  const isShorter = Number(found[2]) < windowMs;
   const slots: { lastArrivalAt: number; assumed: boolean }[] = [];
   for (let index = 0; index < Math.min(recorded, 1_000_000); index += 1) {
     const lastArrivalAt = arrivalOf(bodyOf(text, index + 2), Number(found[2]), at);
-    slots.push(lastArrivalAt === undefined ? spentNow : { lastArrivalAt, assumed: false });
+    slots.push(lastArrivalAt === undefined || isShorter ? spentNow : { lastArrivalAt, assumed: false });
   }
-  // If there are fewer slots than before, those that become free last are kept.
+  // If there are fewer slots than before, they get the calls that rest longest.
   slots.sort((a, b) =>
     a.lastArrivalAt === b.lastArrivalAt ? 0 : b.lastArrivalAt > a.lastArrivalAt ? 1 : -1,
   );
-  while (slots.length < budget) slots.push(free);
-  return { slots: slots.slice(0, budget), pausedUntilMs };
+  while (slots.length < budget) slots.push(isShorter ? spentNow : free);
+  const beyond = slots
+    .slice(budget)
+    .map(({ lastArrivalAt }) => lastArrivalAt)
+    .filter((lastArrivalAt) => lastArrivalAt + occupiedMsOf(windowMs) > at.monotonicMs);
+  return { slots: slots.slice(0, budget), beyond, pausedUntilMs: pauseOf(bodyOf(text, 1), at) };
 }
 
 /** A pause is wrong by as much as the wall clock was set; the ledger limits its length. */
