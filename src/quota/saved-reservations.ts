@@ -45,20 +45,21 @@ export function saveReservations(
 ): SharedReservations {
   const path = join(directory, `reservations-${fingerprint}.json`);
   const file = createSavedFile({ path, shape: savedSchema, source: () => fingerprint, clock, log });
-  const bootAtMs = bootedAtMs(clock);
   let saved = 0;
   let cancelSave: (() => void) | null = null;
 
   const startedAt = clock.monotonic();
   for (const { key, dueAtMs, askedAtMs, ...rest } of file.load() ?? []) {
-    const wasDueAt = dueAtMs - bootAtMs;
+    const wasDueAt = dueAtMs - bootedAtMs(clock);
     // The longest wait lasts until a window after a pause of the upstream; a time further ahead comes from a clock that was set back.
     if (wasDueAt > startedAt + MAX_PAUSE_MS + 2 * windowMs || wasDueAt < startedAt - MAX_OVERDUE_MS) continue;
     const dueAt = wasDueAt < startedAt ? startedAt + DUE_AFTER_START_MS : wasDueAt;
-    own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - bootAtMs, ...rest });
+    own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - bootedAtMs(clock), ...rest });
   }
 
   function save(): void {
+    // Read each time, because the wall clock may be set while the process runs.
+    const bootAtMs = bootedAtMs(clock);
     const all = own.all().map(({ key, dueAt, askedAt, maxWaitMs, earlyAsks }) => ({
       key,
       dueAtMs: dueAt + bootAtMs,

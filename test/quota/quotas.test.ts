@@ -197,6 +197,23 @@ describe("a call that was reserved before a restart", () => {
     await expectClaim(quota);
   });
 
+  test.each([
+    ["forward", 3_600_000],
+    ["back", -3_600_000],
+  ])(
+    "can be claimed after it if the wall clock had been set %s while the process ran",
+    async (_way, byMs) => {
+      await open().openAll([]);
+      const before = await quotas.of("first");
+      clock.stepWall(byMs);
+      const inMs = await reserve(before);
+      await quotas.close();
+      const quota = await open(1, clock).of("first");
+      await clock.advance(inMs);
+      await expectClaim(quota);
+    },
+  );
+
   test("can be claimed after several kills in a row", async () => {
     const inMs = await reserved();
     await open(1, clock).of("first");
