@@ -136,6 +136,39 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(BUDGET);
     });
 
+    test("frees the share of one that has stopped, even if it was just taking a slot", async ({
+      replica,
+      ready,
+    }) => {
+      const stopped = await replica();
+      await ready();
+      const quota = createQuota({ ledger: stopped.ledger, clock: systemClock, onFault: unexpected });
+      const request = { lane: "exact", client: "a", queryKey: "", maxWaitMs: 1000 } as const;
+      const { signal } = new AbortController();
+      stopped.delay(50);
+      const asked = quota.run({ ...request, signal }, async () => null);
+      await Promise.all([quota.close(), expect(asked).rejects.toMatchObject({ code: "shutting_down" })]);
+      await sleep(100);
+      const { ledger } = await replica();
+      await ready();
+      expect(await drain(ledger)).toHaveLength(BUDGET);
+    });
+
+    test("frees the share of one that has left, even if it ends a call after that", async ({
+      replica,
+      ready,
+    }) => {
+      const stopped = await replica();
+      await ready();
+      const taking = stopped.ledger.take();
+      await stopped.ledger.close();
+      const taken = await taking;
+      if ("slot" in taken) await stopped.ledger.settle(taken.slot, "unsent");
+      const { ledger } = await replica();
+      await ready();
+      expect(await drain(ledger)).toHaveLength(BUDGET - 1);
+    });
+
     test("applies a pause of one to all, and doesn't end it when a shorter one is set", async ({
       replica,
       ready,

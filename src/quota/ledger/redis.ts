@@ -409,8 +409,8 @@ class RedisLedger implements Ledger {
 
   /** Null if Redis didn't answer in time, or didn't execute the request. */
   async #request(what: Action): Promise<Table | null> {
-    // After a silence, first report once what was used without Redis.
-    if (this.#alone(this.#settings.clock.monotonic())) {
+    // After a silence, first report once what was used without Redis. A leave request reports it itself.
+    if (what.op !== "leave" && this.#alone(this.#settings.clock.monotonic())) {
       this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
         this.#rejoining = null;
       });
@@ -429,6 +429,8 @@ class RedisLedger implements Ledger {
   }
 
   async #send(what: Action): Promise<Table | null> {
+    // Redis would take a request after the leave request for that of a new member.
+    if (this.#closed && what.op !== "leave") return null;
     const sentAt = this.#settings.clock.monotonic();
     const reports = this.#own.reports();
     const pausedUntil = this.#pausedUntil;

@@ -190,12 +190,12 @@ class Scheduler implements CredentialQuota {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancelTimer();
     for (const waiter of this.#queue.all()) {
       this.#admission.gone(waiter);
       waiter.fail(shuttingDown());
     }
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    this.#cancelTimer();
     // After the last call: the upstream may still have asked for a pause, which puts off a reservation.
     await this.#shared?.close();
     await this.#ledger.close();
@@ -318,7 +318,7 @@ class Scheduler implements CredentialQuota {
 
   #pumpSoon(): void {
     this.#pumpAgain = true;
-    if (!this.#pumping) void this.#pump();
+    if (!this.#pumping) void this.#track(this.#pump());
   }
 
   async #pump(): Promise<void> {
