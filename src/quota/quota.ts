@@ -102,7 +102,7 @@ export interface Quota {
   refusal(request: QuotaRequest): ServiceError | null;
   /**
    * Whether a call for this client would be at the expense of others: requests are waiting, other clients want quota or were refused recently, and
-   * the client has no reservation that is due.
+   * no reservation is due that is, or may be, of this client.
    */
   isContested(client: string): boolean;
   /** Sends nothing for this long, because the upstream reported that its limit is exceeded. */

@@ -3,6 +3,8 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createColdLimit } from "../../src/http/edge/cold-limit.js";
+import { ofOneReplica } from "../../src/http/edge/shared-counts.js";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
@@ -213,6 +215,25 @@ describe("a call that was reserved before a restart", () => {
       await expectClaim(quota);
     },
   );
+
+  test("can be claimed after it although its client has used up its limit on new names", async () => {
+    const inMs = await reserved();
+    const quota = await open(1, clock).of("first");
+    const isContested = (asker: string): boolean => quota.isContested(asker);
+    const cold = createColdLimit({ perMinute: 1, isContested, clock, share: ofOneReplica });
+    const others = Array.from({ length: 20 }, (_, n) => {
+      const { signal } = new AbortController();
+      return quota.run({ ...ASK, client: `other ${n}`, maxWaitMs: 600_000, signal }, async () => null);
+    });
+    const ended = Promise.allSettled(others);
+    await clock.advance(inMs - 2_000);
+    cold.count("address");
+    expect(cold.refusal("address", "visitor")).toMatchObject({ code: "rate_limited" });
+    await clock.advance(2_000);
+    expect(cold.refusal("address", "visitor")).toBeNull();
+    await quotas.close();
+    await ended;
+  });
 
   test("can be claimed after several kills in a row", async () => {
     const inMs = await reserved();

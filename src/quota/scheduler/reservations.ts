@@ -39,6 +39,7 @@ const SLACK_MS = 1000;
 
 export interface Ticket {
   readonly key: string;
+  /** Empty if a former process made it. */
   readonly client: string;
   /** Monotonic. */
   readonly dueAt: number;
@@ -238,13 +239,15 @@ export class Reservations {
     return again;
   }
 
-  /** Whether a reservation of this client can be claimed now. */
+  /** Whether a reservation can be claimed now that is, or may be, of this client. */
   isDue(client: string, now: number): boolean {
     this.#expire(now);
     if (this.#reserved.size === 0) return false;
     for (let second = this.#firstSecond; second <= secondOf(now + EARLY_MS); second += 1)
-      for (const key of this.#dueIn.get(second) ?? [])
-        if (this.#reserved.get(key)?.client === client) return true;
+      for (const key of this.#dueIn.get(second) ?? []) {
+        const holder = this.#reserved.get(key)?.client;
+        if (holder === client || holder === "") return true;
+      }
     return false;
   }
 
