@@ -1,6 +1,8 @@
 /** The shared ledger in a real Redis: what replicas may use together, without Redis, after kills, and after Redis has lost data. */
+import { join } from "node:path";
 import { describe, expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
+import { openFileLedger } from "../../src/quota/ledger/file.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { describeWithRedis } from "../support/redis.js";
@@ -317,6 +319,92 @@ describeWithRedis("the shared ledger", () => {
       const { ledger } = await replica({ replicasMax: 1, place: "here" });
       await sleep(ALONE_AFTER_MS);
       expect(await drain(ledger)).toHaveLength(0);
+    });
+  });
+
+  describe("after a time without Redis", () => {
+    /** Makes this many calls as a process without Redis does, and stops it. */
+    async function callFromFile(directory: string, calls: number): Promise<void> {
+      const ledger = await openFile(directory);
+      for (let call = 0; call < calls; call += 1)
+        await ledger.settle(await takeWhenUsable(ledger), "answered");
+      await ledger.close();
+    }
+
+    function openFile(directory: string, coldStart: "assume-free" | "assume-spent" = "assume-free") {
+      const budget = { limit: BUDGET + 2, headroom: 2, windowMs: WINDOW_MS };
+      const onFault = unexpected;
+      return openFileLedger({
+        ...budget,
+        directory,
+        fingerprint: "abc",
+        coldStart,
+        clock: systemClock,
+        onFault,
+      });
+    }
+
+    test("no replica makes a call before those made in that time have rested, whatever Redis has on record", async ({
+      directory,
+      replica,
+      ready,
+    }) => {
+      const earlier = await replica();
+      await ready();
+      await earlier.ledger.close();
+      await callFromFile(directory, BUDGET);
+      const [first, elsewhere] = [
+        await replica(),
+        await replica({ directory: join(directory, "elsewhere") }),
+      ];
+      await sleep(WINDOW_MS / 2);
+      expect(await drain(first.ledger)).toHaveLength(0);
+      expect(await drain(elsewhere.ledger)).toHaveLength(0);
+      await sleep(WINDOW_MS / 2 + 100);
+      const got = (await drain(first.ledger)).length + (await drain(elsewhere.ledger)).length;
+      expect(got).toBe(BUDGET);
+    });
+
+    test("replicas begin at once if no call of that time still counts", async ({
+      directory,
+      replica,
+      ready,
+    }) => {
+      const earlier = await replica();
+      await ready();
+      await earlier.ledger.close();
+      await callFromFile(directory, 0);
+      expect(await drain((await replica()).ledger)).toHaveLength(BUDGET);
+    });
+
+    test("and back without it, calls count that were made through Redis", async ({
+      directory,
+      replica,
+      ready,
+    }) => {
+      await callFromFile(directory, 0);
+      const { ledger } = await replica();
+      await ready();
+      expect(await drain(ledger)).toHaveLength(BUDGET);
+      await ledger.close();
+      const file = await openFile(directory, "assume-spent");
+      expect(await drain(file)).toHaveLength(2);
+      await file.close();
+    });
+
+    test("and back without it, calls count that were made while Redis couldn't be reached", async ({
+      directory,
+      server,
+      replica,
+    }) => {
+      await callFromFile(directory, 0);
+      await server.kill();
+      const { ledger } = await replica({ replicasMax: 1 });
+      await takeWhenUsable(ledger);
+      await ledger.close();
+      const file = await openFile(directory, "assume-spent");
+      expect(await drain(file)).toHaveLength(2);
+      await file.close();
     });
   });
 

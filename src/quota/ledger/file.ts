@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import type { Clock } from "../../clock.js";
 import { createFolder } from "../../state-dir.js";
-import { SlotTable } from "./slot-table.js";
+import { occupiedMsOf, SlotTable } from "./slot-table.js";
 import type { Ledger, SlotId } from "./ledger.js";
 import { type BudgetSettings, type Journal, MAX_PAUSE_MS, tableLedger } from "./memory.js";
 import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./record.js";
@@ -34,6 +34,13 @@ export interface FileLedgerSettings extends BudgetSettings {
   /** The time since the machine booted. */
   readonly uptimeMs?: () => number;
   readonly claim?: (path: string) => Promise<() => Promise<void>>;
+}
+
+const pathIn = (directory: string, fingerprint: string): string =>
+  join(directory, `quota-${fingerprint}.ledger`);
+
+function momentOf(clock: Clock, uptimeMs = clock.monotonic()): Moment {
+  return { monotonicMs: clock.monotonic(), wallMs: clock.now(), uptimeMs };
 }
 
 function readIfThere(path: string): string | undefined {
@@ -153,15 +160,10 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
   const { directory, fingerprint, limit, headroom, windowMs, clock, onFault } = settings;
   if (!/^[\w-]{1,64}$/.test(fingerprint))
     throw new Error("a ledger's fingerprint is 1 to 64 of [A-Za-z0-9_-]");
-  const uptimeMs = settings.uptimeMs ?? (() => clock.monotonic());
-  const moment = (): Moment => ({
-    monotonicMs: clock.monotonic(),
-    wallMs: clock.now(),
-    uptimeMs: uptimeMs(),
-  });
+  const moment = (): Moment => momentOf(clock, settings.uptimeMs?.());
 
   createFolder(directory);
-  const path = join(directory, `quota-${fingerprint}.ledger`);
+  const path = pathIn(directory, fingerprint);
   const release = await (settings.claim ?? claimLock)(path);
   try {
     const budget = limit - headroom;
@@ -180,4 +182,44 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
     await release();
     throw error;
   }
+}
+
+/** The file of a process that kept the ledger of this credential without Redis. */
+export interface LeftLedger {
+  /** From when none of its calls counts any more, and a pause that the upstream asked for is over; monotonic. */
+  readonly restedAt: number;
+  remove(): void;
+}
+
+/** Null if there is no such file. If it can't be read, its calls count as just made. */
+export function leftLedger(
+  settings: Pick<FileLedgerSettings, "directory" | "fingerprint" | "windowMs" | "clock" | "onFault">,
+): LeftLedger | null {
+  const { directory, fingerprint, windowMs, clock, onFault } = settings;
+  const path = pathIn(directory, fingerprint);
+  let text: string | undefined = "";
+  try {
+    text = readIfThere(path);
+  } catch (error) {
+    onFault("the quota ledger of a process without Redis could not be read", error);
+  }
+  if (text === undefined) return null;
+  const at = momentOf(clock);
+  // A single slot gets the last call.
+  const settingsOfOne = { budget: 1, headroom: 0, windowMs, coldStart: "assume-spent" } as const;
+  const { slots, pausedUntilMs } = recall(text, settingsOfOne, at);
+  const lastArrivalAt = slots[0]?.lastArrivalAt ?? -Infinity;
+  return {
+    restedAt: Math.max(
+      lastArrivalAt + occupiedMsOf(windowMs),
+      Math.min(pausedUntilMs, at.monotonicMs + MAX_PAUSE_MS),
+    ),
+    remove() {
+      try {
+        rmSync(path, { force: true });
+      } catch (error) {
+        onFault("the quota ledger of a process without Redis could not be removed", error);
+      }
+    },
+  };
 }

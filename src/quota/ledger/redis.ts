@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
+import { type LeftLedger, leftLedger } from "./file.js";
 import type { Outcome, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
 import { type BudgetSettings, MAX_PAUSE_MS } from "./memory.js";
 import { OwnSlots, type Slot } from "./own-slots.js";
@@ -72,6 +73,8 @@ class RedisLedger implements Ledger {
   readonly #share: number;
   readonly #borrows: boolean;
   readonly #own: OwnSlots;
+  /** Null once it is removed. */
+  #left: LeftLedger | null;
   readonly #handover: Handover;
   /** The place with the fingerprint, because a process has a ledger for each of its credentials. */
   readonly #handoverPlace: string;
@@ -145,6 +148,10 @@ class RedisLedger implements Ledger {
         : openHandover({ directory, me: this.#me, clock, onFault: onHandoverFault });
     this.#contactAt = clock.monotonic();
     this.#openedAt = this.#contactAt;
+    this.#left =
+      directory === undefined ? null : leftLedger({ directory, fingerprint, windowMs, clock, onFault });
+    // The table doesn't know of its calls, and nor do the other replicas. A pause applies to all of them.
+    this.#pausedUntil = this.#left?.restedAt ?? -Infinity;
   }
 
   /** Resolves with the first reply from Redis, or after a second without one. */
@@ -218,6 +225,12 @@ class RedisLedger implements Ledger {
   async pause(forMs: number): Promise<void> {
     this.#pauseUntil(this.#settings.clock.monotonic() + forMs);
     await this.#request({ op: "sync" });
+  }
+
+  /** From the first call on, that file is no record of the last window. Without it, a later process without Redis knows that it has none. */
+  #removeLeft(): void {
+    this.#left?.remove();
+    this.#left = null;
   }
 
   #pauseUntil(time: number): void {
@@ -377,6 +390,7 @@ class RedisLedger implements Ledger {
     const now = this.#settings.clock.monotonic();
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
+    this.#removeLeft();
     if (this.#mayHaveLent()) this.#own.assumeLent(this.#contactAt);
     const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#writeHandover());
     if (slot === null) return { retryInMs: this.#retryInMs() };
@@ -470,6 +484,7 @@ class RedisLedger implements Ledger {
     });
     // A reply that doesn't know of a call made alone, or comes from an older table, counts as lost.
     if (reply === null || madeAlone !== this.#madeAlone || this.#isOlder(reply)) return null;
+    this.#removeLeft();
     this.#own.reported(reports);
     this.#learn(reply, sentAt);
     if (pauseMs > 0) this.#publishedUntil = Math.max(this.#publishedUntil, pausedUntil);

@@ -39,6 +39,8 @@ export interface DelayedRequests {
 
 export interface SharedLedger extends World {
   readonly server: RedisServer;
+  /** The folder of the replicas. */
+  readonly directory: string;
   /** Stops Redis's clock for this long, as if its machine were paused. After that the clock is slow by this much. */
   stopClock(forMs: number): Promise<void>;
   replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
@@ -98,6 +100,7 @@ export async function openSharedLedger(
   }
   return {
     server,
+    directory,
     async stopClock(forMs) {
       const now = Date.now();
       await server.command("MSET", "test:from", String(now), "test:until", String(now + forMs));
