@@ -83,8 +83,8 @@ export function onWallClockSetBack(clock: Clock, act: () => void): () => void {
 
 /**
  * The same clock, but its monotonic time also advances whenever the wall clock is set forward: the machine may have been suspended, so nothing known
- * from before seems younger than it is. Only for the ages of facts: the quota, and waits that were promised, must not count time that may not have
- * passed. Times of one clock can't be compared with those of the other.
+ * from before seems younger than it is. Only for the ages of facts, and for how long a call may still be sent: slots that rest, and waits that were
+ * promised, must not count time that may not have passed. Times of one clock can't be compared with those of the other.
  */
 export function countingSuspensions(clock: Clock): Clock {
   let suspendedMs = 0;

@@ -131,6 +131,29 @@ describeWithRedis("the shared ledger", () => {
       expect(validity).toEqual([true, false]);
     });
 
+    test("doesn't let a call be sent for which the machine was suspended meanwhile", async ({
+      replica,
+      ready,
+    }) => {
+      let suspendedMs = 0;
+      const clock = { ...systemClock, now: () => systemClock.now() + suspendedMs };
+      const { ledger, delay } = await replica({ clock });
+      await ready();
+      const quota = createQuota({ ledger, clock, onFault: unexpected });
+      const request = { lane: "exact", client: "a", queryKey: "", maxWaitMs: 1000 } as const;
+      const { signal } = new AbortController();
+      const validity = await quota.run({ ...request, signal }, async ({ isValid }) => {
+        const atFirst = isValid();
+        suspendedMs += 90_000;
+        return [atFirst, isValid()];
+      });
+      expect(validity).toEqual([true, false]);
+      delay(20);
+      const taking = ledger.take();
+      suspendedMs += 90_000;
+      expect(await taking).toHaveProperty("retryInMs");
+    });
+
     test("charges nothing for a call that was never sent", async ({ replica, ready }) => {
       const { ledger } = await replica();
       await ready();

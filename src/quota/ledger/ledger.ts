@@ -8,8 +8,8 @@ export interface TakenSlot {
   readonly slot: SlotId;
   /** Whether the slot belongs to another replica; only an urgent request may use it. */
   readonly isBorrowed?: boolean;
-  /** Monotonic. From then on the call must not be sent, because others may use the slot. Default: no limit. */
-  readonly sendBefore?: number;
+  /** Whether the call may still be sent: not once others may use the slot. Default: always. */
+  readonly mayBeSent?: () => boolean;
 }
 export type Taken = TakenSlot | { readonly retryInMs: number };
 

@@ -7,7 +7,7 @@
  * Redis is 100 ms away.
  */
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../clock.js";
+import { type Clock, countingSuspensions } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
 import { type LeftLedger, leftLedger } from "./file.js";
 import type { Outcome, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
@@ -67,6 +67,8 @@ class RedisLedger implements Ledger {
   readonly budget: number;
   readonly windowMs: number;
   readonly #settings: RedisLedgerSettings;
+  /** Counts suspensions of the machine too: a grant from before one is no longer valid. */
+  readonly #withSuspensions: Clock;
   readonly #times: Times;
   readonly #me = randomUUID();
   readonly #key: string;
@@ -130,6 +132,7 @@ class RedisLedger implements Ledger {
     this.budget = limit - headroom;
     this.windowMs = windowMs;
     this.#settings = settings;
+    this.#withSuspensions = countingSuspensions(clock);
     this.#times = timesOf(windowMs, longestCallMs);
     this.#key = `af-storefront:quota:${fingerprint}`;
     this.#share = Math.floor(this.budget / replicasMax);
@@ -180,22 +183,21 @@ class RedisLedger implements Ledger {
   async take(): Promise<Taken> {
     if (this.#closed) throw new Error("the quota ledger is closed");
     const { clock, redis } = this.#settings;
-    const sentAt = clock.monotonic();
-    this.#waitedAt = sentAt;
+    const isFresh = this.#lasts(GRANT_VALID_MS);
+    const mayBeSent = this.#maySend();
+    this.#waitedAt = clock.monotonic();
     this.#grants += 1;
     const call = this.#grants;
     const grant = `${this.#me}:${call}`;
     if (!redis.reachable()) return this.#takeAlone(call, grant);
     this.#asked.add(grant);
     const reply = await this.#request({ op: "take", grant });
-    const now = clock.monotonic();
     if (reply !== null && reply.taken > 0)
-      this.#calls.set(call, { grant, epoch: reply.epoch, slot: reply.taken, takenAt: now });
+      this.#calls.set(call, { grant, epoch: reply.epoch, slot: reply.taken, takenAt: clock.monotonic() });
     // Only once `#calls` has it; otherwise a request sent in between would report that the call was never made.
     this.#asked.delete(grant);
     if (reply === null) return this.#takeAlone(call, grant);
-    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS)
-      return { slot: call, isBorrowed: reply.isBorrowed, sendBefore: this.#sendBefore(sentAt) };
+    if (reply.taken > 0 && isFresh()) return { slot: call, isBorrowed: reply.isBorrowed, mayBeSent };
     if (reply.taken > 0) void this.settle(call, "unsent");
     return { retryInMs: this.#retryInMs() };
   }
@@ -396,12 +398,18 @@ class RedisLedger implements Ledger {
     if (slot === null) return { retryInMs: this.#retryInMs() };
     this.#madeAlone += 1;
     this.#calls.set(call, { grant, epoch: this.#epoch, slot, takenAt: now });
-    return { slot: call, sendBefore: this.#sendBefore(now) };
+    return { slot: call, mayBeSent: this.#maySend() };
   }
 
   /** A call that is sent later may arrive when its slot counts as rested, because nobody else knows that it is in flight. */
-  #sendBefore(takenAt: number): number {
-    return takenAt + GRANT_VALID_MS + this.#settings.longestCallMs;
+  #maySend(): () => boolean {
+    return this.#lasts(GRANT_VALID_MS + this.#settings.longestCallMs);
+  }
+
+  /** Whether less than `ms` have passed since this was called, counting suspensions of the machine. */
+  #lasts(ms: number): () => boolean {
+    const until = this.#withSuspensions.monotonic() + ms;
+    return () => this.#withSuspensions.monotonic() < until;
   }
 
   #retryInMs(): number {

@@ -202,7 +202,7 @@ class Scheduler implements CredentialQuota {
   }
 
   async #run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
-    const { entry, slot, sendBefore = Infinity } = await this.#slotFor(request);
+    const { entry, slot, mayBeSent = () => true } = await this.#slotFor(request);
     const startedAt = this.#clock.monotonic();
     let ended = false;
     const end = (outcome: Outcome): void => {
@@ -217,7 +217,7 @@ class Scheduler implements CredentialQuota {
     }
     try {
       const value = await call({
-        isValid: () => this.#clock.monotonic() < sendBefore,
+        isValid: mayBeSent,
         answered: () => {
           end("answered");
         },
