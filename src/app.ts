@@ -26,6 +26,12 @@ import { createMetrics } from "./metrics.js";
 import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
+/**
+ * Calls that a line of a cart may need, one after the other: a check, four to sign its price and two for the term of a premium name; and all of them
+ * again if its price changes meanwhile.
+ */
+const MAX_CALLS_IN_A_ROW = 14;
+
 interface AppSettings extends Omit<EngineSettings, "onCall" | "factClock"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
@@ -105,6 +111,7 @@ export function createApp(settings: AppSettings): App {
 
   const { server, drain, giveUp } = serve(router, {
     maxBodyBytes: MAX_CONFIG_BYTES,
+    longestAnswerMs: maxWaitMs + MAX_CALLS_IN_A_ROW * config.upstreamTimeoutMs,
     isAnswered,
     isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
     deferred: (request) => {

@@ -1,5 +1,6 @@
 /** What holds for every answer, and how edge cases of HTTP are handled. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { PROBLEMS } from "../../src/errors.js";
@@ -416,6 +417,28 @@ test("answers match the OpenAPI document", async () => {
   for (const [method, path, options] of requests)
     matchesDocument(document, method, path, await service.ask(path, { method, ...options }));
 });
+
+test.each([
+  ["600000", "5000"],
+  ["8000", "600000"],
+  ["90000", "90000"],
+])(
+  "a visitor who may wait %s ms for a call that may take %s ms isn't cut off before the answer",
+  async (QUOTA_MAX_WAIT_MS, UPSTREAM_TIMEOUT_MS) => {
+    const env = { QUOTA_MAX_WAIT_MS, UPSTREAM_TIMEOUT_MS };
+    const patient = await startService({ clock: new FakeClock(), env, warm: false });
+    try {
+      let allowedMs = 0;
+      patient.server.on("request", ({ socket }: IncomingMessage) => {
+        allowedMs = socket.timeout ?? 0;
+      });
+      await patient.ask("/health");
+      expect(allowedMs).toBeGreaterThan(Number(QUOTA_MAX_WAIT_MS) + Number(UPSTREAM_TIMEOUT_MS));
+    } finally {
+      await patient.close();
+    }
+  },
+);
 
 test("an unfinished request doesn't affect others, and aborting it causes no error", async () => {
   const socket = connect(service.port, "127.0.0.1");

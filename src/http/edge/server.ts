@@ -14,6 +14,8 @@ import { Connection, type ConnectionRules } from "./connection.js";
 
 /** How many late requests are refused per turn of the event loop. */
 const MAX_LATE_PER_TURN = 4;
+/** A connection on which nothing is sent or received for so long is ended, unless an answer may take longer. */
+const MIN_SILENCE_MS = 90_000;
 
 type OpenConnections = Map<Duplex, Connection>;
 
@@ -59,6 +61,8 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
 interface ServerParts extends Pick<ConnectionRules, "isDraining" | "isFlooding" | "refuse" | "unreadable"> {
   /** The largest body that any route reads. */
   readonly maxBodyBytes: number;
+  /** How long a request may take before it is answered. */
+  readonly longestAnswerMs: number;
   /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
   /** Called for a request that may have to wait for a burst to end. Returns what to call if its client leaves first. */
@@ -89,7 +93,7 @@ export function serve(app: Express, parts: ServerParts): Serving {
     },
     handle,
   );
-  server.setTimeout(90_000);
+  server.setTimeout(Math.max(MIN_SILENCE_MS, parts.longestAnswerMs));
   // By default, Node silently drops further fields, even a second Host. Their size is limited anyway.
   server.maxHeadersCount = 0;
   // Otherwise Node would end the connection while answers are still to be written.
