@@ -5,7 +5,7 @@
  * What verifies them is loaded with the first token, because a start doesn't need it.
  */
 import type { JWTPayload, JWTVerifyGetKey } from "jose";
-import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
+import { JOSEError, JWKSNoMatchingKey, JWTExpired } from "jose/errors";
 import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
 import { createPool } from "../cache/cache.js";
@@ -13,7 +13,7 @@ import type { Asker } from "../cache/single-flight.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
-import { challenge, ServiceError } from "../errors.js";
+import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Secret } from "../secret.js";
 
@@ -29,10 +29,10 @@ export interface CustomerSettings {
 
 export interface CustomerTokens {
   /**
-   * The customer's names that the reseller can manage, by their canonical form. Rejects with `unauthenticated` if the token isn't accepted,
-   * and with `upstream_failed` if the login's keys can't be fetched.
+   * The customer's names that the reseller can manage, by their canonical form, or why the token isn't accepted. `expired`: it was valid
+   * before. Rejects with `upstream_failed` if the login's keys can't be fetched.
    */
-  namesOf(token: string, asker: Asker): Promise<ReadonlyMap<string, DomainName>>;
+  namesOf(token: string, asker: Asker): Promise<ReadonlyMap<string, DomainName> | "expired" | "wrong">;
 }
 
 // Never HMAC here: anyone with the public key could sign.
@@ -147,11 +147,14 @@ export function createCustomerTokens(
         payload = await payloadOf(token, asker);
       } catch (error) {
         if (error instanceof ServiceError) throw error;
+        // jose checks the expiry last, after the signature, the issuer and the audience.
+        if (error instanceof JWTExpired) return "expired";
+        if (error instanceof JOSEError) return "wrong";
         // Errors that aren't about the token are about the key, such as one that is too short for its algorithm.
-        throw error instanceof JOSEError ? notAccepted() : keysFailed("unusable");
+        throw keysFailed("unusable");
       }
       const read = claims.safeParse(payload);
-      if (!read.success) throw notAccepted();
+      if (!read.success) return "wrong";
       const names = read.data.domains.flatMap((text) => readName(text) ?? []);
       return new Map(names.map((name) => [name.ascii, name]));
     },
@@ -168,9 +171,4 @@ function readName(text: string): DomainName | null {
   } catch {
     return null;
   }
-}
-
-function notAccepted(): ServiceError {
-  const parameters = 'realm="customer", error="invalid_token"';
-  return challenge("unauthenticated", "The customer token is invalid or has expired.", parameters);
 }

@@ -208,6 +208,37 @@ describe("a customer", () => {
   });
 });
 
+test("expired tokens don't count as guesses, so customers who share an address don't lock each other out", async () => {
+  const clock = new FakeClock();
+  const service = await startWithDomains(clock);
+  const wrongTokens = () => service.log.filter((line) => line.includes("auth.token.wrong")).length;
+  try {
+    const valid = asCustomer(await signToken(claimsAt(clock)));
+    const exp = Math.floor(clock.now() / 1000) - 60;
+    const expired = await signToken(claimsAt(clock, { exp }));
+    for (let n = 0; n < 40; n += 1) {
+      const { status, headers } = await service.ask("/v1/me/domains", asCustomer(expired));
+      expect([status, headers["www-authenticate"]]).toEqual([
+        401,
+        'Bearer realm="customer", error="invalid_token"',
+      ]);
+    }
+    expect(wrongTokens()).toBe(0);
+    expect((await service.ask("/v1/me/domains", valid)).status).toBe(200);
+    // An expiry in the past doesn't excuse a wrong signature, issuer or audience.
+    const wrong = [
+      await signToken(claimsAt(clock, { exp }), { secret: `${SECRET}!` }),
+      await signToken(claimsAt(clock, { exp, iss: "https://other.example.af" })),
+      await signToken(claimsAt(clock, { exp, aud: "another" })),
+    ];
+    for (const token of wrong)
+      expect((await service.ask("/v1/me/domains", asCustomer(token))).status).toBe(401);
+    expect(wrongTokens()).toBe(wrong.length);
+  } finally {
+    await service.close();
+  }
+});
+
 describe("a customer of a reseller with more domains than the upstream lists", () => {
   const clock = new FakeClock();
   let service: Service;
