@@ -55,7 +55,7 @@ const rooms = {
   "http/edge/": [...words, "redis.ts", "metrics.ts", "quota/", "wire/", "storefront/"],
   "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "account/", "audit/"],
   "probe/(?!main\\.ts)": [...seen, "redis-link.ts", "sandbox/open-points.ts", "sandbox/presets.ts"],
-  "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
+  "probe/main\\.ts": [...seen, "probe/", "sandbox/config.ts", "sandbox/sandbox.ts"],
   "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "start-failure\\.ts": ["config/"],

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
-import { type Config, readConfig } from "./config/env.js";
+import { type Config, readConfig, usesSandbox } from "./config/env.js";
 import { detailsOf } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
@@ -26,7 +26,9 @@ const LISTEN_BACKLOG = 4096;
 
 /** Starts the service, which runs until a signal stops it. If it can't start, prints the faults and exits with 1. */
 export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
-  const result = readConfig(environment, systemClock);
+  // Loaded only here and below: a live service has no use for the sandbox.
+  const checks = usesSandbox(environment) ? await import("./sandbox/config.js") : undefined;
+  const result = readConfig(environment, systemClock, checks?.faultsIn);
   if (!result.ok) {
     for (const fault of result.faults) console.error(fault);
     process.exit(1);
@@ -119,7 +121,6 @@ async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
   return connectRedis({ url, clock: systemClock, log });
 }
 
-/** Loaded only here: a live service has no use for it. */
 async function startEmbeddedSandbox({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
   const { startSandbox } = await import("./sandbox/sandbox.js");
   const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });

@@ -14,7 +14,7 @@ import type { Secret } from "../secret.js";
 import type { SecretFile } from "./secret-files.js";
 import type { CredentialSource } from "../upstream/credentials.js";
 import { type CacheConfig, readCache } from "./cache.js";
-import { type Environment, fileOf, readText, Settings } from "./settings.js";
+import { type Environment, fileOf, readText, Settings, textOf } from "./settings.js";
 
 export interface Config {
   readonly listen: { readonly port: number; readonly host: string };
@@ -69,12 +69,24 @@ const SANDBOX_CONFIG = ["SANDBOX_CONFIG", "config/sandbox.yaml"] as const;
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Reads the environment. Configured paths are relative to the working folder, default paths to the package. */
-export function readConfig(env: Environment, clock: Clock): ConfigResult {
+/** Whether the embedded sandbox is used in place of an upstream. */
+export function usesSandbox(env: Environment): boolean {
+  return textOf(env, "UPSTREAM_BASE_URL") === null && textOf(env, "NODE_ENV") !== "production";
+}
+
+/**
+ * Reads the environment. Configured paths are relative to the working folder, default paths to the package. `faultsInSandbox` checks the text of
+ * SANDBOX_CONFIG; it is the caller's, because a service without the sandbox doesn't load its code.
+ */
+export function readConfig(
+  env: Environment,
+  clock: Clock,
+  faultsInSandbox: (text: string) => readonly string[] = () => [],
+): ConfigResult {
   const settings = new Settings(env, clock);
   const production = settings.text("NODE_ENV") === "production";
   const upstream = readUpstream(settings, production);
-  const sandbox = settings.text("UPSTREAM_BASE_URL") === null && !production;
+  const sandbox = usesSandbox(env);
   const limit = settings.integer("UPSTREAM_RATE_LIMIT", 60, 1, 100_000);
   const headroom = settings.integer("UPSTREAM_RATE_HEADROOM", Math.min(3, limit - 1), 0, 100_000);
   if (headroom >= limit) settings.fault("UPSTREAM_RATE_HEADROOM", "must be less than UPSTREAM_RATE_LIMIT");
@@ -117,8 +129,9 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     sandboxConfigFile: fileOf(settings, ...SANDBOX_CONFIG),
     secretFiles: settings.secretFiles,
   };
-  // The sandbox reads it itself; a file that can't be read is reported together with other faults.
-  if (sandbox) readText(settings, ...SANDBOX_CONFIG);
+  // The sandbox reads it itself; its faults are reported together with the others.
+  const world = sandbox ? readText(settings, ...SANDBOX_CONFIG) : null;
+  if (world !== null) for (const fault of faultsInSandbox(world)) settings.fault("SANDBOX_CONFIG", fault);
   const { retail, retailFile, cache } = config;
   if (settings.faults.length > 0 || !retail || !retailFile || cache === null)
     return { ok: false, faults: settings.faults };

@@ -10,6 +10,12 @@ import type { CredentialSource } from "../upstream/credentials.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The value of a variable without white space around it; null if it isn't set or empty. */
+export function textOf(env: Environment, name: string): string | null {
+  const value = env[name]?.trim();
+  return value === undefined || value === "" ? null : value;
+}
+
 export class Settings {
   readonly faults: string[] = [];
   /** The files of all secrets read so far. */
@@ -27,8 +33,7 @@ export class Settings {
   }
 
   text(name: string): string | null {
-    const value = this.#env[name]?.trim();
-    return value === undefined || value === "" ? null : value;
+    return textOf(this.#env, name);
   }
 
   integer(name: string, standard: number, least: number, most: number): number {

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
 import { type Config, readConfig } from "../config/env.js";
+import { faultsIn } from "../sandbox/config.js";
 import { startSandbox } from "../sandbox/sandbox.js";
 import { fixedSecret } from "../secret.js";
 import { probe } from "./probe.js";
@@ -14,7 +15,7 @@ const NOTICE_EVERY_MS = 5000;
 
 try {
   const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
-  const settings = readConfig(process.env, systemClock);
+  const settings = readConfig(process.env, systemClock, faultsIn);
   if (settings.ok) {
     const result = await run(settings.config);
     console.log(values.json ? JSON.stringify(result, null, 2) : tableOf(result));

@@ -146,20 +146,38 @@ function checkReferences(world: Config, context: z.RefinementCtx): Config {
   return world;
 }
 
-export function parseConfig(text: string, origin: string): Config {
+/** The configuration, or what is wrong with it, one line for each fault. */
+function read(
+  text: string,
+):
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly faults: readonly string[] } {
   let raw: unknown;
   try {
     raw = parse(text);
   } catch (error) {
-    throw new Error(`${origin}: not YAML: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    // The other lines repeat the text.
+    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split(/:?\n/);
+    return { ok: false, faults: [`not YAML: ${reason}`] };
   }
   const result = world.transform(checkReferences).safeParse(raw);
-  if (result.success) return result.data;
-  const lines = result.error.issues.map(
-    ({ path, message }) => `  ${path.map(String).join(".") || "(top)"}: ${message}`,
+  if (result.success) return { ok: true, config: result.data };
+  const faults = result.error.issues.map(
+    ({ path, message }) => `${path.map(String).join(".") || "(top)"}: ${message}`,
   );
+  return { ok: false, faults };
+}
+
+/** What is wrong with the text of a configuration file, one line for each fault. */
+export function faultsIn(text: string): readonly string[] {
+  const result = read(text);
+  return result.ok ? [] : result.faults;
+}
+
+export function parseConfig(text: string, origin: string): Config {
+  const result = read(text);
+  if (result.ok) return result.config;
+  const lines = result.faults.map((fault) => `  ${fault}`);
   throw new Error(`${origin} is not a valid sandbox configuration:\n${lines.join("\n")}`);
 }
 

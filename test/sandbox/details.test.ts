@@ -208,7 +208,9 @@ resellers:
     expect(() => read(valid.replace(right, wrong))).toThrow(`  ${path}: `);
   });
   it("is rejected with its file name if it isn't YAML or doesn't exist", () => {
-    expect(() => read("a: [")).toThrow("sandbox.yaml: not YAML");
+    expect(() => read("a: [")).toThrow(
+      /sandbox\.yaml is not a valid sandbox configuration:\n {2}not YAML: .+ at line 1, column 5$/,
+    );
     expect(() => readConfig(join(folder, "none.yaml"))).toThrow("none.yaml");
   });
 });

@@ -205,6 +205,22 @@ describe("a start", () => {
     expect(service?.stderr.join("\n")).not.toMatch(/only-the-key|nothash/);
   });
 
+  test("prints each fault of SANDBOX_CONFIG on its own line, together with faults of other settings", async () => {
+    const file = join(folder.path, "sandbox.yaml");
+    const world = readFileSync("config/sandbox.yaml", "utf8");
+    writeFileSync(
+      file,
+      world.replace("takenPercent: ", "takenPercent: 1").replace("nameservers:", "nameserver:"),
+    );
+    const faults = await rejectedSettings({ SANDBOX_CONFIG: file, PORT: "80a" });
+    expect(faults).toEqual(["PORT", "SANDBOX_CONFIG", "SANDBOX_CONFIG", "SANDBOX_CONFIG"]);
+    writeFileSync(file, "a: [\n");
+    expect(await rejectedSettings({ SANDBOX_CONFIG: file })).toEqual(["SANDBOX_CONFIG"]);
+    expect(running[1]?.stderr).toEqual([
+      expect.stringMatching(/^SANDBOX_CONFIG: not YAML: .* at line \d, column \d$/),
+    ]);
+  });
+
   test("with a secret given both by value and by file is rejected", async () => {
     const file = join(folder.path, "key");
     writeFileSync(file, "from-the-file");
