@@ -2,12 +2,14 @@
 import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { bootedAtMs, type Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import { createFolder } from "../state-dir.js";
 import { failureReason, systemCodeOf } from "../system-error.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
+
+const DAY_MS = 86_400_000;
 
 /**
  * A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. Acts that
@@ -19,6 +21,8 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
   let unwritten: Act[] = [];
   /** Whether the file may end in the middle of a line. */
   let isTorn = false;
+  const startedMs = clock.monotonic();
+  const bootedMs = bootedAtMs(clock);
 
   function read(): Act[] {
     try {
@@ -31,15 +35,25 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
     }
   }
 
+  /**
+   * The time by which acts are too old for the file. A wall clock that is wrong for a while must not erase any, so it counts only after a day, and
+   * only if it wasn't set by a day or more since the start.
+   */
+  function trustedNowMs(): number {
+    const hasRunForADay = clock.monotonic() - startedMs >= DAY_MS;
+    const isSteady = Math.abs(bootedAtMs(clock) - bootedMs) < DAY_MS;
+    return hasRunForADay && isSteady ? clock.now() : -Infinity;
+  }
+
   function isTooLong(acts: readonly Act[]): boolean {
     const [first] = acts;
     return (
-      acts.length > 2 * MAX_KEPT || (first !== undefined && first.whenMs < clock.now() - KEPT_MS - 86_400_000)
+      acts.length > 2 * MAX_KEPT || (first !== undefined && first.whenMs < trustedNowMs() - KEPT_MS - DAY_MS)
     );
   }
 
   function rewrite(acts: readonly Act[]): Act[] {
-    const kept = lastOf(acts, clock.now()).slice(-MAX_KEPT);
+    const kept = lastOf(acts, trustedNowMs()).slice(-MAX_KEPT);
     writeFileSync(`${path}.new`, kept.map(lineOf).join(""), { mode: 0o600 });
     renameSync(`${path}.new`, path);
     return kept;

@@ -166,6 +166,27 @@ describe("the audit", () => {
     await start();
   });
 
+  test("loses no act while the wall clock is ahead, whether it was set before or after the start", async () => {
+    const path = join(folder.path, "acts.jsonl");
+    const open = () => createAudit(createActFile(path, clock, recordingLog([])), clock, recordingLog([]));
+    const shown = async () => (await audit.last()).map(({ subject }) => subject);
+    const done = { who: "ops", what: "purge", outcome: "done" } as const;
+    await service.close();
+    let audit = open();
+    audit.note({ ...done, subject: "account" });
+    await clock.advance(2 * DAY_MS);
+    audit.note({ ...done, subject: "tier" });
+    clock.stepWall(35 * DAY_MS);
+    audit.note({ ...done, subject: "prices" });
+    audit = open();
+    audit.note({ ...done, subject: "all" });
+    // As old as they seem, they aren't shown.
+    expect(new Set(await shown())).toEqual(new Set(["all", "prices"]));
+    clock.stepWall(-35 * DAY_MS);
+    expect(new Set(await shown())).toEqual(new Set(["account", "all", "prices", "tier"]));
+    await start();
+  });
+
   test("shows the last 1,000 acts, and guessing tokens can't push out the others", async () => {
     await purge(service, "account");
     for (let times = 0; times < 300; times += 1)
