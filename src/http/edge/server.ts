@@ -58,6 +58,38 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
+/** Node's own parser of one connection. */
+interface Parser {
+  /** Called with the head of each request. */
+  onIncoming: (request: { readonly upgrade: boolean }, keepAlive: boolean) => number;
+}
+
+/** Returned by `onIncoming`, it makes the parser stop after the head. */
+const STOP_AFTER_HEAD = 2;
+
+/**
+ * Stops parsing after the head of a request that is marked as an upgrade. Since Node 26 (nodejs/node#60016), Node by itself would parse its body, and
+ * the rest of the packet if the client hasn't asked for an upgrade.
+ */
+function stopAfterUpgrades(socket: Socket): void {
+  const parser = "parser" in socket ? socket.parser : null;
+  if (!isParser(parser)) throw new Error("This version of Node parses requests in another way.");
+  const { onIncoming } = parser;
+  parser.onIncoming = (request, keepAlive) => {
+    const result = onIncoming(request, keepAlive);
+    return request.upgrade ? STOP_AFTER_HEAD : result;
+  };
+}
+
+function isParser(value: unknown): value is Parser {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "onIncoming" in value &&
+    typeof value.onIncoming === "function"
+  );
+}
+
 interface ServerParts extends Pick<ConnectionRules, "isDraining" | "isFlooding" | "refuse" | "unreadable"> {
   /** The largest body that any route reads. */
   readonly maxBodyBytes: number;
@@ -138,6 +170,7 @@ export function serve(app: Express, parts: ServerParts): Serving {
     },
   };
   server.on("connection", (socket) => {
+    stopAfterUpgrades(socket);
     if (connections.has(socket)) return;
     connections.set(socket, new Connection(socket, rules));
     burst.accepted();
