@@ -32,9 +32,7 @@ export async function* readEvents(
       data = [];
       continue;
     }
-    const colon = line.indexOf(":");
-    const field = colon === -1 ? line : line.slice(0, colon);
-    const value = colon === -1 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    const [, field, value = ""] = /^([^:]*):? ?(.*)/s.exec(line) ?? [];
     if (field === "event") event = value;
     else if (field === "data") data.push(value);
     else if (field === "id" && !value.includes("\0")) id = value;
