@@ -150,7 +150,8 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         onRetry,
       });
       for await (const event of events) {
-        if (event.event !== "result" || signal.aborted) continue;
+        signal.throwIfAborted();
+        if (event.event !== "result") continue;
         const { tld, status, retryAfter = 0 } = event.result;
         due.delete(tld);
         if (status === "unknown") due.set(tld, now() + 1000 * retryAfter);

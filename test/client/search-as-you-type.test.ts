@@ -20,6 +20,7 @@ interface Asked {
 let asked: Asked[];
 let answers: ((asked: Asked) => Response | Promise<Response>)[];
 let states: SearchState[];
+let react: (state: SearchState) => void;
 let box: TypedSearch;
 let timers: Clock;
 
@@ -29,6 +30,7 @@ beforeEach(() => {
   asked = [];
   answers = [];
   states = [];
+  react = () => {};
   const client = createClient({
     fetch: async (url, init) => {
       const query = Object.fromEntries(new URL(z.string().parse(url), "http://shop.example").searchParams);
@@ -38,7 +40,12 @@ beforeEach(() => {
       return (answers.shift() ?? (() => searched([named(".af"), named(".com.af")])))(one);
     },
   });
-  box = searchAsYouType(client, { onChange: (state) => states.push(state) });
+  box = searchAsYouType(client, {
+    onChange(state) {
+      states.push(state);
+      react(state);
+    },
+  });
 });
 afterEach(() => {
   box.stop();
@@ -149,6 +156,17 @@ describe("a search", () => {
     await pass(5_000);
     expect(searches()).toEqual(["kabul"]);
     expect(last().phase).toBe("searching");
+  });
+
+  test("that is started when a result of another one arrives isn't ended by the other one", async () => {
+    answers = [() => searched([named(".af"), named(".com.af")]), () => new Promise(() => {})];
+    react = ({ results }) => {
+      if (results.length > 0) box.search({ q: "herat" });
+    };
+    box.search({ q: "kabul" });
+    await pass(0);
+    expect(searches()).toEqual(["kabul", "herat"]);
+    expect(last()).toMatchObject({ phase: "searching", query: { q: "herat" }, results: [] });
   });
 
   test("for another term is a new search", async () => {
