@@ -49,7 +49,7 @@ export interface TypedSearch {
   type(query: NameQuery): void;
   /** Searches immediately: for Enter, the button or a suggestion. Does nothing while the same search is running. */
   search(query: NameQuery): void;
-  /** Searches again immediately: for the unknown names, or for all if none is unknown. */
+  /** Searches again immediately: for the unknown names, or for all if none is unknown or some have no result. */
   retry(): void;
   /** Cancels all searches and timers. */
   stop(): void;
@@ -81,6 +81,8 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   /** Cancels all work for the current query. */
   let current = new AbortController();
   let lookedAtMs = -Infinity;
+  /** Whether a stream of this search has ended, so that each name has a result. */
+  let isWhole = false;
 
   function become(change: Partial<SearchState>): void {
     state = { ...state, ...change };
@@ -157,6 +159,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         if (status === "unknown") due.set(tld, now() + 1000 * retryAfter);
         found(event.result);
       }
+      isWhole = true;
       streams -= 1;
       const groups = times < MOST_ASKS ? together(due) : [];
       if (groups.length === 0) laterMs = Math.min(laterMs, ...due.values());
@@ -187,6 +190,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     if (isSameAgain && (state.phase === "searching" || state.phase === "waiting")) return;
     const signal = begin();
     if (query.q.trim() === "") return become(IDLE);
+    isWhole = false;
     // Keep what is known about the same names until the new answers arrive.
     state = { ...IDLE, query, results: isSameAgain ? state.results : [] };
     void run(query, signal);
@@ -212,7 +216,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       const { query, results } = state;
       if (query === null) return;
       const signal = begin();
-      const unknown = results.flatMap(({ status, tld }) => (status === "unknown" ? [tld] : []));
+      const unknown = results.flatMap(({ status, tld }) => (isWhole && status === "unknown" ? [tld] : []));
       void run(unknown.length > 0 ? only(query, unknown) : query, signal);
     },
     stop() {

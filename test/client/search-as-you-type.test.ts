@@ -326,6 +326,29 @@ describe("a search", () => {
     expect(last().phase).toBe("done");
   });
 
+  test("that is cut off before each name has an answer is retried for all names", async () => {
+    const cutOff = `event: result\ndata: ${JSON.stringify(named(".com.af", "unknown", 40))}\n\n`;
+    const lost = (): Response => new Response("Bad Gateway", { status: 502 });
+    answers = [
+      () => new Response(cutOff, { headers: { "content-type": "text/event-stream" } }),
+      lost,
+      lost,
+      lost,
+      () => searched([named(".af"), named(".com.af", "unknown", 90)]),
+    ];
+    box.search({ q: "kabul" });
+    await pass(5_000);
+    expect(last()).toMatchObject({ phase: "failed", results: [{ tld: ".com.af", status: "unknown" }] });
+    box.retry();
+    await pass(0);
+    expect(asked.at(-1)?.query).toEqual({ q: "kabul" });
+    expect(last().results.map(({ tld }) => tld)).toEqual([".com.af", ".af"]);
+    // Now each name has one.
+    box.retry();
+    await pass(0);
+    expect(asked.at(-1)?.query["tlds"]).toBe(".com.af");
+  });
+
   test("gives up after a few rounds and leaves the decision to the visitor", async () => {
     answers = Array.from({ length: 9 }, () => () => searched([named(".af", "unknown", 10)]));
     box.search({ q: "kabul" });

@@ -162,6 +162,33 @@ describeWithBrowser("a search that has to wait", () => {
     expect(asked).toEqual([null, ".com.af"]);
   });
 
+  test("asks for all names again if the connection was lost before each had an answer", async () => {
+    const { headers, body } = streamed([result("kabul.com.af", ".com.af", "unknown", { retryAfter: 40 })]);
+    const lost = { status: 502, contentType: "text/html", body: "<h1>502 Bad Gateway</h1>" };
+    const answers = [{ headers, body: body.replace(/event: done.*/s, "") }, lost, lost, lost];
+    const asked: (string | null)[] = [];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        onSearch(page, (route) => {
+          asked.push(new URL(route.request().url()).searchParams.get("tlds"));
+          const next = answers.shift();
+          return next === undefined ? route.continue() : route.fulfill(next);
+        }),
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await until(async () => {
+      await page.clock.runFor(1_000);
+      return (await status(page).getAttribute("data-kind")) === "failed";
+    }, "the last attempt");
+    await page.locator("#search-again").press("Enter");
+    await done(page);
+    expect(asked).toEqual([null, null, null, null, null]);
+    expect(await status(page).textContent()).toBe("4 of 4 are available.");
+  });
+
   test("shows how much longer it can take when the registry is slow", async () => {
     const { page, picture } = await shop.visitor({
       stopped: true,
