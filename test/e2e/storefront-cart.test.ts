@@ -1,11 +1,21 @@
 /** The cart in a real browser: keyboard use, terms, problems, undo, the time for which a price is held, and what survives a reload. */
 import { expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { quotesShape } from "../../src/wire/visitors.js";
 import { until } from "../support/service.js";
 import { fillCart, quotesWithProblems, refusal } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
+
+const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+
+/** What is sold, with names under .af at $24.30 instead of $26.99 until that time. */
+function withSaleUntil(untilMs: number): string {
+  const to = new Date(untilMs).toISOString();
+  const sale = `{ id: sale, match: { tld: .af, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "${to}" }`;
+  return RETAIL.replace("promotions: []", `promotions: [${sale}]`);
+}
 
 describeWithBrowser("the cart", () => {
   const shop = openShop();
@@ -319,6 +329,46 @@ describeWithBrowser("the cart", () => {
     await page.getByRole("button", { name: "Confirm again" }).click();
     await confirmed(page);
     expect(await status(page).textContent()).toMatch(/\(14:59\sleft\)\.$/);
+  });
+
+  test("shows the list's price while an expired one is confirmed again, and says that it has changed", async () => {
+    const at = await shop.start({ retail: withSaleUntil(shop.clock.now() + 300_000) });
+    const { page } = await shop.visitor({ at, stopped: true });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await confirmed(page);
+    expect(await total(page).textContent()).toBe("Total: $24.30");
+    await shop.clock.advance(1_000_000);
+    await page.clock.runFor(1_000_000);
+    await status(page).getByText("This price has expired.").waitFor();
+    await page.locator("tbody td").first().getByText("$26.99", { exact: true }).waitFor();
+    const answers = [refusal("quota_exhausted", 503, 12)];
+    await page.route("/v1/quotes", (route) => {
+      const next = answers.shift();
+      return next === undefined ? route.continue() : route.fulfill(next);
+    });
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('#cart-status[data-kind="waiting"]').waitFor();
+    expect(await texts(page, ".item .price, #cart-total")).toEqual(["$26.99", "Total: $26.99"]);
+    await page.clock.runFor(12_000);
+    await status(page).getByText("A price has changed since you last saw it. Price held for you").waitFor();
+    expect(await total(page).textContent()).toBe("Total: $26.99");
+  });
+
+  test("puts a removed name back at the price that the list has by then", async () => {
+    const at = await shop.start({ retail: withSaleUntil(shop.clock.now() + 30_000) });
+    const { page } = await shop.visitor({ at, stopped: true });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"])
+      await row(page, domain).locator("button").press("Enter");
+    expect(await texts(page, ".item .price")).toEqual(["$24.30", "$11.99"]);
+    await page.getByRole("button", { name: "Remove kabul.af" }).press("Enter");
+    await shop.clock.advance(33_000);
+    await page.clock.runFor(33_000);
+    await page.locator("tbody td").first().getByText("$26.99", { exact: true }).waitFor();
+    await page.locator("#cart-undo").press("Enter");
+    expect(await texts(page, ".item .price, #cart-total")).toEqual(["$26.99", "$11.99", "Total: $38.98"]);
   });
 
   test("keeps what is held while it is confirmed again, and if that is refused", async () => {

@@ -32,10 +32,11 @@ export type Change =
   | { readonly kind: "added" | "removed"; readonly item: Wanted }
   | { readonly kind: "names" | "confirmation" | "prices" };
 
-/** A name and its place in the list. */
+/** A name, its place in the cart, and the list prices from when its price was learned. */
 interface Removed {
   readonly item: Wanted;
   readonly at: number;
+  readonly listedThen: ListPrices;
 }
 
 /**
@@ -134,13 +135,14 @@ export class Cart implements CartControl {
     const item = this.#items[at];
     if (item === undefined) return;
     const rest = this.#items.filter((other) => other !== item);
-    this.#setItems(rest, { kind: "removed", item }, { item, at });
+    this.#setItems(rest, { kind: "removed", item }, { item, at, listedThen: this.#listedThen });
   }
 
   /** Puts the last removed name back in its place. */
   undo(): void {
     if (this.#removed === null || this.isFull() || this.has(this.#removed.item.domain)) return;
-    const { item, at } = this.#removed;
+    const { item, at, listedThen } = this.#removed;
+    this.#listedThen = { ...listedThen, ...this.#listedThen };
     this.#setItems([...this.#items.slice(0, at), item, ...this.#items.slice(at)], { kind: "added", item });
   }
 
@@ -186,9 +188,13 @@ export class Cart implements CartControl {
   async confirm(): Promise<void> {
     this.#asking.abort();
     const { signal } = (this.#asking = new AbortController());
-    if (this.#confirmed && !isHeld(this.#confirmed)) this.#confirmed = null;
+    const before = this.#items;
+    if (this.#confirmed && !isHeld(this.#confirmed)) {
+      this.#confirmed = null;
+      this.#relist();
+    }
     this.#become({ kind: "asking" });
-    const items = this.#items.map(({ domain, years }) => ({
+    const items = before.map(({ domain, years }) => ({
       domain,
       action: "registration" as const,
       years,
@@ -215,7 +221,7 @@ export class Cart implements CartControl {
         quotes,
         confirmedMs: Date.now(),
         untilMs,
-        isChanged: this.#takePrices(quotes),
+        isChanged: this.#takePrices(quotes, before),
       };
       this.#store();
       this.#become({ kind: "none" }, "prices");
@@ -224,16 +230,18 @@ export class Cart implements CartControl {
     }
   }
 
-  /** Replaces the prices in the cart by confirmed ones; returns whether one was different. */
-  #takePrices({ items }: Quotes): boolean {
-    const before = this.#items;
-    this.#items = before.map((item) => {
-      const line = items.find(({ domain }) => domain === item.domain);
+  /** Replaces the prices in the cart by confirmed ones; returns whether one of these differs from the price that was shown before. */
+  #takePrices({ items: lines }: Quotes, before: readonly Wanted[]): boolean {
+    this.#items = this.#items.map((item) => {
+      const line = lines.find(({ domain }) => domain === item.domain);
       return line?.price ? { ...item, premium: line.premium, price: line.price } : item;
     });
     this.#listedThen = {};
     this.#relist();
-    return before.some(({ price }, at) => price !== null && price.amount !== this.#items[at]?.price?.amount);
+    return lines.some(({ price }, at) => {
+      const shown = before[at]?.price;
+      return price && shown && price.amount !== shown.amount;
+    });
   }
 
   /** Stores nothing: that would end a confirmation in another tab. */
