@@ -1,10 +1,12 @@
 /** A complete order in a real browser, from a search to the demo checkout: by mouse, by touch and by keyboard alone. */
 import { expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import { describeWithBrowser } from "./support/browser.js";
+import { describeWithBrowser, PHONE } from "./support/browser.js";
 import { LOOKS, screenOf } from "./support/looks.js";
-import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
 
+const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
 const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
 const TOTALS = { en: /38\.98/, fa: /۳۸٫۹۸/, ps: /۳۸٫۹۸/ };
 
@@ -77,6 +79,35 @@ describeWithBrowser("an order", () => {
     await page.locator("#lines tr").first().waitFor();
     expect(await texts(page, "#lines th")).toEqual(["مزار۱۲.af"]);
   });
+
+  test.each([
+    ["en", "until Mar 21, 2026, ", "24:59:59\u00A0left"],
+    ["fa", "تا ۱ حمل ۱۴۰۵", "۲۴:۵۹:۵۹\u00A0باقی\u00A0مانده"],
+    ["ps", "تر ۱ حمل ۱۴۰۵", "۲۴:۵۹:۵۹\u00A0پاتې"],
+  ])(
+    "says on which day prices end that are held for more than a day, and counts the hours: %s",
+    async (language, day, left) => {
+      const at = await shop.start({ retail: RETAIL.replace("validMs: 900000", "validMs: 90000000") });
+      const { page, picture } = await shop.visitor({
+        ...PHONE,
+        at,
+        language,
+        stopped: true,
+        timezoneId: "UTC",
+      });
+      await searchFor(page, "kabul");
+      await row(page, "kabul.af").locator("button").press("Enter");
+      await page.locator("#cart-confirm").press("Enter");
+      await confirmed(page);
+      const held = await page.locator("#cart-status").textContent();
+      expect(held).toContain(day);
+      expect(held).toContain(left);
+      await inspect(page, 60_000, () => picture(`order-held-for-a-day-${language}`));
+      await page.locator("#cart-go-on").press("Enter");
+      await page.locator("#lines tr").first().waitFor();
+      expect(await page.locator("#until").textContent()).toContain(day);
+    },
+  );
 
   test("with an expired promise is refused with an explanation", async () => {
     const { page, axe, picture } = await shop.visitor();

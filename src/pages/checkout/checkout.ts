@@ -9,7 +9,7 @@ import {
   clock,
   directDocument,
   textsIn,
-  timeOfDay,
+  timeWithDay,
   years,
 } from "../storefront/language.js";
 import { sumOf } from "../storefront/money.js";
@@ -49,7 +49,7 @@ function showOrder(lines: readonly CheckoutLine[], untilMs: number): void {
   const until = byId("until", HTMLElement);
   new Countdown().start(untilMs, (left) => {
     until.textContent = words.heldUntil(
-      timeOfDay(texts, untilMs - aheadMs()),
+      timeWithDay(texts, untilMs - aheadMs()),
       texts.left(clock(texts, left)),
     );
     if (left > 0) return;

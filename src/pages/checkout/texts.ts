@@ -29,7 +29,7 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, typeof en>> = {
     term: "مدت",
     price: "قیمت",
     total: (amount) => `مجموع: ${amount}`,
-    heldUntil: (time, left) => `این قیمت‌ها تا ساعت ${time} محفوظ است (${left}).`,
+    heldUntil: (time, left) => `این قیمت‌ها تا ${time} محفوظ است (${left}).`,
     notices: {
       good: "این صفحه نمایشی است. نه چیزی فرمایش داده می‌شود و نه پولی پرداخته می‌شود. صفحهٔ پرداخت واقعی حالا مشخصات شما را می‌پرسید.",
       expired: "مهلت این قیمت‌ها تمام شد. برگردید و دوباره تأییدشان کنید.",
@@ -46,7 +46,7 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, typeof en>> = {
     term: "موده",
     price: "بیه",
     total: (amount) => `ټولټال: ${amount}`,
-    heldUntil: (time, left) => `دا بیې تر ${time} بجو پورې خوندي دي (${left}).`,
+    heldUntil: (time, left) => `دا بیې تر ${time} پورې خوندي دي (${left}).`,
     notices: {
       good: "دا یوه نمایشي پاڼه ده. نه څه فرمایش کېږي او نه څه تادیه کېږي. د تادیې رښتینې پاڼه به اوس ستاسو معلومات وغواړي.",
       expired: "د دې بیو موده پای ته ورسېده. بېرته لاړ شئ او بیا یې تایید کړئ.",

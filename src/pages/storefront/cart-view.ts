@@ -5,7 +5,7 @@ import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
 import { type Cart, type Change, isHeld } from "./cart.js";
-import { amount, clock, count, seconds, timeOfDay, timeWithDay, years } from "./language.js";
+import { amount, clock, count, seconds, timeWithDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
 import { say } from "./say.js";
@@ -152,7 +152,7 @@ export class CartView {
     const promise = this.#cart.promise();
     if (promise === null) return [];
     if (!isHeld(promise)) return [texts.runOut];
-    const until = texts.heldUntil(timeOfDay(texts, promise.untilMs - aheadMs()));
+    const until = texts.heldUntil(timeWithDay(texts, promise.untilMs - aheadMs()));
     return [`${until} (${texts.left(clock(texts, this.#heldLeft))}).`];
   }
 

@@ -78,10 +78,6 @@ function isDecimal(text: string): text is `${number}` {
   return /^\d+(?:\.\d+)?$/.test(text);
 }
 
-export function timeOfDay({ locale }: Texts, at: string | number): string {
-  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(new Date(at));
-}
-
 /** The time of day, with its date unless that is today. */
 export function timeWithDay({ locale }: Texts, at: string | number): string {
   const date = new Date(at);
@@ -92,9 +88,11 @@ export function timeWithDay({ locale }: Texts, at: string | number): string {
   }).format(date);
 }
 
-/** Minutes and seconds: 4:05. */
+/** Minutes and seconds, after the hours if there are any: 4:05, 25:04:05. */
 export function clock({ locale }: Texts, left: number): string {
-  const part = (value: number, digits: number): string =>
-    new Intl.NumberFormat(locale, { minimumIntegerDigits: digits, useGrouping: false }).format(value);
-  return `${part(Math.floor(left / 60), 1)}:${part(left % 60, 2)}`;
+  const hours = Math.floor(left / 3600);
+  const parts = [...(hours > 0 ? [hours] : []), Math.floor(left / 60) % 60, left % 60];
+  const format = (part: number, at: number): string =>
+    new Intl.NumberFormat(locale, { minimumIntegerDigits: at === 0 ? 1 : 2 }).format(part);
+  return parts.map(format).join(":");
 }
