@@ -109,6 +109,27 @@ describeWithBrowser("an order", () => {
     },
   );
 
+  test("shows no prices whose time ended while the checkout was loading", async () => {
+    const { page } = await shop.visitor({ stopped: true });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await confirmed(page);
+    let load = (): void => {};
+    const loaded = new Promise<void>((done) => {
+      load = done;
+    });
+    const script = /\/assets\/.*checkout.*\.js/;
+    await page.route(script, (route) => loaded.then(() => route.continue()));
+    const requested = page.waitForRequest(script);
+    await page.locator("#cart-go-on").press("Enter");
+    await requested;
+    await page.clock.runFor(16 * 60_000);
+    load();
+    await page.locator('#notice[data-kind="expired"]').waitFor();
+    expect(await page.locator("#order").isVisible()).toBe(false);
+  });
+
   test("with an expired promise is refused with an explanation", async () => {
     const { page, axe, picture } = await shop.visitor();
     await searchFor(page, "kabul");

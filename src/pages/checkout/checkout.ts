@@ -23,7 +23,8 @@ directDocument(texts);
 document.title = words.heading;
 write("heading", words.heading);
 write("back", words.back);
-if (view.kind === "good") showOrder(view.lines, now() + view.validForMs);
+// Counts from when the page was requested: its script may have taken long to load.
+if (view.kind === "good") showOrder(view.lines, now() - Math.round(performance.now()) + view.validForMs);
 else notice(view.kind);
 
 function showOrder(lines: readonly CheckoutLine[], untilMs: number): void {
