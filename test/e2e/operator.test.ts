@@ -311,11 +311,11 @@ describeWithBrowser("the operator page", () => {
     await page.getByRole("button", { name: "Preview" }).focus();
     do {
       await page.keyboard.press("Shift+Tab");
-      stops.push(await page.evaluate("document.activeElement.dataset.choice ?? document.activeElement.id"));
+      stops.push(await page.evaluate("document.activeElement.id"));
       expect(await page.evaluate(covered)).toBeNull();
-    } while (stops.at(-1) !== "expired" && stops.length < 60);
+    } while (stops.at(-1) !== "list-expired" && stops.length < 60);
     expect(stops).toContain("domain-search");
-    expect(stops.at(-1)).toBe("expired");
+    expect(stops.at(-1)).toBe("list-expired");
   });
 
   test("shows in forced colours which button is pressed, and the colours of a chart's lines", async () => {
@@ -358,6 +358,36 @@ describeWithBrowser("the operator page", () => {
     await page.keyboard.press("Enter");
     expect((await names()).at(-1)).toBe("far.af");
     expect(await page.locator('th[aria-sort="descending"]').innerText()).toContain("Domain");
+  });
+
+  test("leaves a scrolled list of domains and its focus as they are when a refresh brings nothing new", async () => {
+    const { page } = await openPage();
+    await page.route("**/v1/staff/domains", async (route) => {
+      const answer = await route.fetch();
+      const all = staffDomainsShape.parse(await answer.json());
+      const domains = all.domains
+        .filter(({ domain }) => domain === "soon.af")
+        .flatMap((soon) => Array.from({ length: 60 }, (_, at) => ({ ...soon, domain: `soon-${at}.af` })));
+      await route.fulfill({ json: { ...all, domains } });
+    });
+    await signIn(page, ANNA);
+    await waitForText(page, "20.21 USD");
+    await page.getByRole("region", { name: /^Expired, or expiring/ }).focus();
+    await page.keyboard.press("End");
+    const place = "[document.activeElement.getAttribute('aria-label'), document.activeElement.scrollTop]";
+    await untilTrue(
+      page,
+      "(({ scrollTop, clientHeight, scrollHeight }) => scrollTop > 0 && scrollTop + clientHeight === scrollHeight)(document.activeElement)",
+    );
+    const before = await page.evaluate(place);
+    await page.route("**/v1/staff/prices", async (route) => {
+      const answer = await route.fetch();
+      const all = staffPricesShape.parse(await answer.json());
+      await route.fulfill({ json: { ...all, asOf: "2026-01-05T12:00:00.000Z" } });
+    });
+    await page.clock.fastForward(30_000);
+    await waitForText(page, /^the oldest is from 5 Jan 2026/);
+    expect(await page.evaluate(place)).toEqual(before);
   });
 
   test("shows each alarm with what to do, and their number in the tab title and wherever one scrolls", async () => {

@@ -1,5 +1,5 @@
 /** All domains, sorted by expiry at first, with search, and the calendar months in which some expire. */
-import { button, byId, element } from "../element.js";
+import { button, byId, element, refill } from "../element.js";
 import { dayOf, expiring, type Expiring, type Month, monthsAhead, whenOf } from "./expiry.js";
 import { count, counted, timeOf } from "./figures.js";
 import type { DomainRecord, Domains } from "./staff-api.js";
@@ -61,7 +61,7 @@ export function domainsView(csv: HTMLElement): (domains: Domains) => void {
 
   function choice(what: Choice, attributes: Record<string, string>, ...children: (Node | string)[]) {
     return button(
-      { "data-choice": String(what), "aria-pressed": String(chosen === what), ...attributes },
+      { id: `list-${what}`, "aria-pressed": String(chosen === what), ...attributes },
       () => {
         chosen = what;
         search.value = "";
@@ -94,36 +94,28 @@ export function domainsView(csv: HTMLElement): (domains: Domains) => void {
     };
   }
 
-  /** Keeps the focus in place. */
   function draw(): void {
     if (shown === null) return;
-    const focused = host.contains(document.activeElement) ? document.activeElement : null;
-    const kept = focused instanceof HTMLElement ? focused.dataset["choice"] : undefined;
-    redraw(shown);
-    if (kept !== undefined)
-      [...host.querySelectorAll<HTMLElement>("[data-choice]")]
-        .find((one) => one.dataset["choice"] === kept)
-        ?.focus();
-  }
-
-  function redraw(domains: Domains): void {
+    const { domains } = shown;
     const nowMs = Date.now();
-    const dated = expiring(domains.domains, nowMs);
+    const dated = expiring(domains, nowMs);
     const past = dated.filter(({ inDays }) => inDays < 0);
     const within = (days: number) => dated.filter(({ inDays }) => inDays >= 0 && inDays <= days);
-    tiles.replaceChildren(
+    refill(
+      tiles,
       tile(EXPIRED, past.length, "expired"),
       ...SPANS.map((days) => tile(days, within(days).length, `within ${days} days`)),
-      tile(ALL, domains.domains.length, "all domains"),
+      tile(ALL, domains.length, "all domains"),
     );
-    const rows = rowsOf(domains, dated).filter((row) => isChosen(row, chosen));
+    const rows = rowsOf(shown, dated).filter((row) => isChosen(row, chosen));
     const text = search.value.trim().toLowerCase();
     const found = text === "" ? rows : rows.filter(({ record }) => record.domain.includes(text));
     const order = ORDERS[sorting.order];
     const sorted = [...found].sort((a, b) => (sorting.isDown ? order(b, a) : order(a, b)));
     const words = titleOf(chosen, text);
     title.textContent = `${words}: ${count(found.length)}`;
-    list.replaceChildren(
+    refill(
+      list,
       found.length === 0
         ? element("p", { class: "quiet" }, "None.")
         : table(
@@ -132,8 +124,8 @@ export function domainsView(csv: HTMLElement): (domains: Domains) => void {
             sorted.map(cellsOf),
           ),
     );
-    note.textContent = notes(domains, domains.domains.length - dated.length);
-    months.replaceChildren(...calendars(within(90), nowMs));
+    note.textContent = notes(shown, domains.length - dated.length);
+    refill(months, ...calendars(within(90), nowMs));
   }
 
   function calendars(soon: readonly Expiring<DomainRecord>[], nowMs: number): HTMLElement[] {

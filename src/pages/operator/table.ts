@@ -29,7 +29,7 @@ function heading({ title, number = false, sort }: Column): HTMLElement {
     "th",
     { ...attributes, "aria-sort": sort.by },
     button(
-      { class: "sort", "data-choice": `sort ${title}` },
+      { class: "sort", id: `sort-${title}` },
       sort.press,
       title,
       element("span", { "aria-hidden": "true" }, arrow),
