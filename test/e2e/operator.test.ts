@@ -461,6 +461,25 @@ describeWithBrowser("the operator page", () => {
     await waitForText(page, "This token can't purge: it doesn't have the operate scope.");
   });
 
+  test("can be signed in to when the token was refused while a purge was to be confirmed, and purges nothing", async () => {
+    const { page } = await signedIn();
+    const purges: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/cache/purge")) purges.push(request.url());
+    });
+    await page.getByRole("button", { name: "Everything" }).press("Enter");
+    await waitForText(page, /^This costs up to \d+ calls/);
+    await page.route("**/v1/staff/**", (route) => route.fulfill({ status: 401 }));
+    await page.clock.fastForward(10_000);
+    await waitForText(page, "The service doesn't accept this token. Sign in again.");
+    await page.unroute("**/v1/staff/**");
+    await page.keyboard.type(ANNA);
+    await page.keyboard.press("Enter");
+    await waitForText(page, "Silver");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(purges).toEqual([]);
+  });
+
   test("shows the cost of a purge at once, even if the next overview is slow", async () => {
     const { page } = await openPage();
     let isSignedIn = false;

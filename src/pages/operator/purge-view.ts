@@ -51,6 +51,11 @@ export function purgeView(
   const dialog = byId("purge-dialog", HTMLDialogElement);
   let what: Purge | null = null;
 
+  // The open dialog would leave the rest of the page inert, the sign-in form too.
+  signal.addEventListener("abort", () => {
+    dialog.close();
+  });
+
   byId("purges", HTMLDivElement).addEventListener(
     "click",
     ({ target }) => {
