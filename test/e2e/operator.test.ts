@@ -6,6 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
+import { perLane } from "../../src/quota/lane.js";
 import { overviewShape, staffDomainsShape, staffPricesShape } from "../../src/wire/staff.js";
 import { type Service, STAFF, startService, until } from "../support/service.js";
 import {
@@ -105,6 +106,50 @@ describeWithBrowser("the operator page", () => {
     until(async () => (await page.evaluate(script)) === true, script);
   const waitForText = (page: Page, text: string | RegExp): Promise<void> =>
     page.getByText(text).first().waitFor();
+  /** Waits until the overview is shown that is requested after `act`. */
+  async function nextReading(page: Page, act: () => Promise<void>): Promise<void> {
+    const updated = page.locator("#updated");
+    const before = await updated.textContent();
+    await act();
+    await until(async () => (await updated.textContent()) !== before, "the next reading");
+  }
+  const hide = (page: Page, isHidden: boolean): Promise<void> =>
+    page.evaluate(
+      `Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} }); document.dispatchEvent(new Event("visibilitychange"))`,
+    );
+  /** The figures of the minutes before `nowMs`. */
+  function history(count: number, nowMs: number) {
+    const minutes = Array.from({ length: count }, (_, at) => count - at);
+    const flat = (value: number) => minutes.map(() => value);
+    return {
+      everyMs: 60_000,
+      at: minutes.map((ago) => new Date(nowMs - ago * 60_000).toISOString()),
+      used: minutes.map((ago) => 400 + Math.round(300 * Math.sin(ago / 120))),
+      budget: flat(997),
+      waitMs: perLane(() => flat(40)),
+      hitRate: flat(0.9),
+      meanMs: flat(50),
+      p95Ms: flat(120),
+      failed: flat(1),
+      calls: flat(9),
+    };
+  }
+  /**
+   * A script that says whether the first chart's line is drawn between these shares of the chart's width. It reads a copy, because the browser warns if
+   * a canvas is read repeatedly.
+   */
+  const isDrawn = (from: number, to: number): string => `(() => {
+    const canvas = document.querySelector("#charts canvas");
+    const colour = getComputedStyle(canvas).getPropertyValue("--line-1").trim();
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const { width, height } = canvas;
+    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(Math.round(width * ${from}), 0, Math.round(width * ${to - from}), height);
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
+    return false;
+  })()`;
 
   test("asks for a token and explains why one isn't accepted", async () => {
     const { page } = await openPage();
@@ -461,6 +506,18 @@ describeWithBrowser("the operator page", () => {
     await waitForText(page, "This token can't purge: it doesn't have the operate scope.");
   });
 
+  test("shows the cost of a purge at once, even if the next overview is slow", async () => {
+    const { page } = await openPage();
+    let isSignedIn = false;
+    await page.route("**/v1/staff/overview", async (route) => {
+      if (!isSignedIn) await route.continue();
+      isSignedIn = true;
+    });
+    await signIn(page, ANNA);
+    await page.getByRole("button", { name: "Everything" }).click();
+    await waitForText(page, /^This costs up to \d+ calls/);
+  });
+
   test("can be signed in to when the token was refused while a purge was to be confirmed, and purges nothing", async () => {
     const { page } = await signedIn();
     const purges: string[] = [];
@@ -480,63 +537,49 @@ describeWithBrowser("the operator page", () => {
     expect(purges).toEqual([]);
   });
 
-  test("shows the cost of a purge at once, even if the next overview is slow", async () => {
-    const { page } = await openPage();
-    let isSignedIn = false;
-    await page.route("**/v1/staff/overview", async (route) => {
-      if (!isSignedIn) await route.continue();
-      isSignedIn = true;
-    });
-    await signIn(page, ANNA);
-    await page.getByRole("button", { name: "Everything" }).click();
-    await waitForText(page, /^This costs up to \d+ calls/);
-  });
-
   test("has charts that start before the page was opened, and show up to a day", async () => {
     const { page } = await openPage();
-    const past = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
-    await page.route("**/v1/staff/history", (route) => {
-      const minutes = Array.from({ length: 1440 }, (_, at) => 1440 - at);
-      const flat = (value: number) => minutes.map(() => value);
-      return route.fulfill({
-        json: {
-          everyMs: 60_000,
-          at: minutes.map(past),
-          used: minutes.map((at) => 400 + Math.round(300 * Math.sin(at / 120))),
-          budget: flat(997),
-          waitMs: Object.fromEntries(
-            ["checkout", "exact", "search", "account", "refresh", "suggestion"].map((lane) => [
-              lane,
-              flat(40),
-            ]),
-          ),
-          hitRate: flat(0.9),
-          meanMs: flat(50),
-          p95Ms: flat(120),
-          failed: flat(1),
-          calls: flat(9),
-        },
-      });
-    });
+    await page.route("**/v1/staff/history", (route) => route.fulfill({ json: history(1440, Date.now()) }));
     await signIn(page, ANNA);
     await page.getByRole("button", { name: "1 day" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last day/).waitFor();
-    // The line reaches the left part of the plot. It is read from a copy, because the browser warns if a canvas is read repeatedly.
-    const drawn = `(() => {
-      const canvas = document.querySelector("#charts canvas");
-      const colour = getComputedStyle(canvas).getPropertyValue("--line-1").trim();
-      const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-      const { width, height } = canvas;
-      const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
-      copy.drawImage(canvas, 0, 0);
-      const { data } = copy.getImageData(0, 0, Math.round(width / 3), height);
-      for (let at = 0; at < data.length; at += 4)
-        if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
-      return false;
-    })()`;
-    await untilTrue(page, drawn);
+    await untilTrue(page, isDrawn(0, 0.33));
     await page.getByRole("button", { name: "10 minutes" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last ten minutes/).waitFor();
+  });
+
+  test("draws the hours for which it was hidden from the history, or not at all, and counts nothing of them as current", async () => {
+    const { page } = await openPage();
+    const HOURS_MS = 3 * 3_600_000;
+    let minutesKnown = 0;
+    let longWaits = 0;
+    await page.route("**/v1/staff/history", async (route) =>
+      route.fulfill({ json: history(minutesKnown, await page.evaluate<number>("Date.now()")) }),
+    );
+    await page.route("**/v1/staff/overview", async (route) => {
+      const answer = await route.fetch();
+      const now = overviewShape.parse(await answer.json());
+      const { exact } = now.quota.lanes;
+      const served = exact.served + longWaits;
+      const waitedMsTotal = exact.waitedMsTotal + longWaits * 10_000;
+      const lanes = { ...now.quota.lanes, exact: { ...exact, served, waitedMsTotal } };
+      await route.fulfill({ json: { ...now, quota: { ...now.quota, lanes } } });
+    });
+    await nextReading(page, () => signIn(page, ANNA));
+    await page.getByRole("button", { name: "1 day" }).press("Enter");
+    await nextReading(page, () => page.clock.fastForward(5_000));
+    await hide(page, true);
+    longWaits = 100;
+    await page.clock.fastForward(HOURS_MS);
+    await nextReading(page, () => hide(page, false));
+    expect(await page.getByRole("listitem").filter({ hasText: "Visitors are waiting" }).count()).toBe(0);
+    expect(await page.getByLabel(/^Waits by lane/).getAttribute("aria-label")).toContain("; now – ");
+    expect(await page.evaluate(isDrawn(0.9, 0.97))).toBe(false);
+    await hide(page, true);
+    minutesKnown = 1440;
+    await page.clock.fastForward(HOURS_MS);
+    await hide(page, false);
+    await untilTrue(page, isDrawn(0.9, 0.97));
   });
 
   test("says why it has to wait, recovers by itself, and signs out when the token is no longer accepted", async () => {
@@ -604,11 +647,7 @@ describeWithBrowser("the operator page", () => {
   test("sends no requests while it is hidden", async () => {
     const { page } = await signedIn();
     await waitForText(page, "Silver");
-    const hide = (hidden: boolean) =>
-      page.evaluate(
-        `Object.defineProperty(document, "hidden", { configurable: true, value: ${hidden} }); document.dispatchEvent(new Event("visibilitychange"))`,
-      );
-    await hide(true);
+    await hide(page, true);
     let asked = 0;
     page.on("request", () => {
       asked += 1;
@@ -616,7 +655,7 @@ describeWithBrowser("the operator page", () => {
     await page.clock.fastForward(600_000);
     expect(asked).toBe(0);
     const next = page.waitForRequest("**/v1/staff/overview");
-    await hide(false);
+    await hide(page, false);
     await next;
   });
 

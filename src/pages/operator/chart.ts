@@ -22,14 +22,27 @@ interface Chart {
   readonly card: HTMLElement;
   /** Adds a value for each line; null is a gap. `now` is shown in large type, with `rest` next to it. */
   add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
-  /** Adds earlier values, oldest first: a column for each line. */
-  past(times: readonly number[], columns: readonly (readonly (number | null)[])[]): void;
+  /** Adds values between these times, oldest first: a column for each line. */
+  past(
+    times: readonly number[],
+    columns: readonly (readonly (number | null)[])[],
+    afterMs: number,
+    beforeMs: number,
+  ): void;
   /** Shows the last `seconds` seconds. */
   show(seconds: number): void;
   remove(): void;
 }
 
+interface Row {
+  readonly atS: number;
+  /** One for each line. */
+  readonly values: readonly (number | null)[];
+}
+
 const DAY_S = 86_400;
+/** A line ends where no values are known for longer. The history has a row each minute, and the last one is up to two minutes old. */
+const GAP_S = 150;
 const HEIGHT = 132;
 const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
@@ -54,9 +67,17 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
     host,
     lines.length > 1 && legend,
   );
-  const times: number[] = [];
-  const columns: (number | null)[][] = lines.map(() => []);
-  const data = (): UPlot.AlignedData => [times, ...columns];
+  let rows: readonly Row[] = [];
+  function data(): UPlot.AlignedData {
+    const drawn = rows.flatMap((row, at): Row[] => {
+      const sinceS = row.atS - (rows[at - 1]?.atS ?? row.atS);
+      return sinceS > GAP_S ? [{ atS: row.atS - 1, values: [] }, row] : [row];
+    });
+    return [
+      drawn.map(({ atS }) => atS),
+      ...lines.map((_, index) => drawn.map(({ values }) => values[index] ?? null)),
+    ];
+  }
   const colour = (name: string): string => getComputedStyle(host).getPropertyValue(name).trim();
   const font = (): string => `11px ${getComputedStyle(host).fontFamily}`;
   const axis = { stroke: () => colour("--quiet"), font: font(), ticks: { show: false } };
@@ -66,7 +87,9 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
   let said = "";
   let plot: UPlot | null = null;
 
-  const known = (index: number): number => (columns[index] ?? []).filter((value) => value !== null).length;
+  const lastS = (): number => rows.at(-1)?.atS ?? 0;
+  const known = (index: number): number =>
+    rows.filter(({ values }) => (values[index] ?? null) !== null).length;
 
   function describe(): void {
     const span = shownS === DAY_S ? "day" : shownS === 3_600 ? "hour" : "ten minutes";
@@ -81,7 +104,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
         legend: { show: false },
         cursor: { show: false },
         scales: {
-          x: { range: () => [(times.at(-1) ?? 0) - shownS, times.at(-1) ?? 0] },
+          x: { range: () => [lastS() - shownS, lastS()] },
           y: { range: (_plot, _low, high) => [0, Math.max(least, (Number.isFinite(high) ? high : 0) * 1.1)] },
         },
         axes: [
@@ -126,10 +149,8 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
   return {
     card,
     add(atMs, values, large, beside) {
-      times.push(atMs / 1000);
-      for (const [index, column] of columns.entries()) column.push(values[index] ?? null);
-      while ((times[0] ?? Infinity) < atMs / 1000 - DAY_S)
-        for (const list of [times, ...columns]) list.shift();
+      const atS = atMs / 1000;
+      rows = [...rows, { atS, values }].filter((row) => row.atS >= atS - DAY_S);
       if (plot === null) plot = draw();
       else plot.setData(data());
       now.textContent = large;
@@ -137,12 +158,14 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
       said = `${large} ${beside}`;
       describe();
     },
-    past(before, values) {
-      const first = times[0] ?? Infinity;
-      const earlier = before.filter((atMs) => atMs / 1000 < first).length;
-      times.unshift(...before.slice(0, earlier).map((atMs) => atMs / 1000));
-      for (const [index, column] of columns.entries())
-        column.unshift(...(values[index] ?? []).slice(0, earlier));
+    past(times, columns, afterMs, beforeMs) {
+      const between = times.flatMap((atMs, at): Row[] =>
+        atMs > afterMs && atMs < beforeMs
+          ? [{ atS: atMs / 1000, values: columns.map((column) => column[at] ?? null) }]
+          : [],
+      );
+      const earlier = rows.filter(({ atS }) => atS < beforeMs / 1000);
+      rows = [...earlier, ...between, ...rows.slice(earlier.length)];
       plot?.setData(data());
     },
     show(seconds) {

@@ -80,7 +80,7 @@ function run(api: StaffApi, first: Overview): void {
   scrollTo(0, 0);
   const end = new AbortController();
   const notices = noticeBoard();
-  const overview = overviewView(alarms);
+  const overview = overviewView(alarms, () => api.history(end.signal));
   const showDomains = domainsView(csvButton(api, "domains", end.signal));
   const showPrices = pricesView(alarms, csvButton(api, "prices", end.signal));
   const showSavings = savingsView();
@@ -168,13 +168,6 @@ function run(api: StaffApi, first: Overview): void {
     ),
   ];
 
-  // If the history can't be loaded, the charts begin now.
-  api.history(end.signal).then(
-    (history) => {
-      overview.past(history);
-    },
-    () => undefined,
-  );
   const askAgain = (): void => {
     for (const one of polls) one.now();
   };

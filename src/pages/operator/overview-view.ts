@@ -9,6 +9,9 @@ import { overviewAlarms } from "./overview-alarms.js";
 import type { History, Overview } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 
+/** The mean since an older reading says nothing about now. */
+const RECENT_MS = 90_000;
+
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 /** With the day, because a time can be from yesterday: the page stays open overnight. */
@@ -25,7 +28,8 @@ function duration(ms: number): string {
   return ms < 1000 ? `${count(Math.round(ms))} ms` : `${decimal.format(ms / 1000)} s`;
 }
 
-export function overviewView(alarms: Alarms) {
+/** `history` asks for the figures of the last day. */
+export function overviewView(alarms: Alarms, history: () => Promise<History>) {
   const quota = chart({
     title: "Quota in use",
     lines: [
@@ -70,7 +74,27 @@ export function overviewView(alarms: Alarms) {
   });
   byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card));
   byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
-  let before: Overview | null = null;
+  let before: { readonly atMs: number; readonly overview: Overview } | null = null;
+
+  /** Adds figures from a time without readings to the charts. If the history can't be loaded, their lines have a gap. */
+  function fillIn(afterMs: number, beforeMs: number): void {
+    history().then(
+      ({ at, used, budget, waitMs, hitRate, meanMs, p95Ms, failed }) => {
+        const times = at.map((instant) => Date.parse(instant));
+        quota.past(times, [used, budget], afterMs, beforeMs);
+        waits.past(
+          times,
+          LANES.map((lane) => waitMs[lane]),
+          afterMs,
+          beforeMs,
+        );
+        hits.past(times, [hitRate], afterMs, beforeMs);
+        latency.past(times, [meanMs, p95Ms], afterMs, beforeMs);
+        failures.past(times, [failed], afterMs, beforeMs);
+      },
+      () => undefined,
+    );
+  }
 
   /** Doesn't redraw a card that has the focus, so that keyboard users don't lose their place. */
   function fill(card: HTMLElement, title: string, figures: HTMLElement): void {
@@ -102,7 +126,9 @@ export function overviewView(alarms: Alarms) {
   return {
     show(overview: Overview): void {
       const atMs = Date.now();
-      const figures = figuresOf(countsOf(overview, before ?? overview));
+      const recent = before !== null && atMs - before.atMs <= RECENT_MS ? before.overview : null;
+      if (recent === null) fillIn(before?.atMs ?? 0, atMs);
+      const figures = figuresOf(countsOf(overview, recent ?? overview));
       const { used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed, calls } = figures;
       const { largestWindowToday, windowMs, lanes: queue } = overview.quota;
       const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
@@ -115,15 +141,17 @@ export function overviewView(alarms: Alarms) {
       );
       waits.add(
         atMs,
-        LANES.map((lane) => waitMs[lane]),
-        duration(Math.max(...Object.values(waitMs))),
+        LANES.map((lane) => (recent === null ? null : waitMs[lane])),
+        recent === null ? "–" : duration(Math.max(...Object.values(waitMs))),
         `longest mean wait of a lane; ${count(queued)} waiting`,
       );
       hits.add(
         atMs,
         [rate],
         ever === null ? "–" : percent.format(ever),
-        `since startup; ${rate === null ? "no requests now" : `now ${percent.format(rate)}`}`,
+        recent === null
+          ? "since startup"
+          : `since startup; ${rate === null ? "no requests now" : `now ${percent.format(rate)}`}`,
       );
       latency.add(
         atMs,
@@ -140,19 +168,7 @@ export function overviewView(alarms: Alarms) {
       mode.hidden = false;
       mode.textContent = overview.mode === "sandbox" ? "Sandbox" : "Live";
       byId("updated", HTMLParagraphElement).textContent = `as of ${time.format(atMs)}`;
-      before = overview;
-    },
-    /** Adds the figures from before the page was opened. */
-    past({ at, used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed }: History): void {
-      const times = at.map((instant) => Date.parse(instant));
-      quota.past(times, [used, budget]);
-      waits.past(
-        times,
-        LANES.map((lane) => waitMs[lane]),
-      );
-      hits.past(times, [rate]);
-      latency.past(times, [meanMs, p95Ms]);
-      failures.past(times, [failed]);
+      before = { atMs, overview };
     },
     remove(): void {
       for (const one of charts) one.remove();
