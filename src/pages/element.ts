@@ -30,19 +30,23 @@ export function button(
 }
 
 /**
- * Replaces the children that differ. The focus stays on the element with the same id. An equal child stays in place with its listeners: a click on a
- * button that is replaced between press and release would be lost.
+ * Replaces the children that differ. The focus stays on the element with the same id. A child that has an equal stays with its listeners: a click on a
+ * button that is replaced between press and release would be lost, a scrolled table would begin at its top, and a live list would be read out again.
  */
 export function refill(parent: HTMLElement, ...children: readonly Node[]): void {
   const focused = parent.contains(document.activeElement) ? document.activeElement : null;
-  const before = [...parent.childNodes];
-  for (const [at, child] of children.entries()) {
-    const old = before[at];
-    if (old === undefined) parent.append(child);
-    else if (!old.isEqualNode(child)) old.replaceWith(child);
+  const before = new Set<Node>(parent.childNodes);
+  const after = children.map((child) => {
+    const equal = [...before].find((old) => old.isEqualNode(child)) ?? child;
+    before.delete(equal);
+    return equal;
+  });
+  for (const old of before) parent.removeChild(old);
+  for (const [at, child] of after.entries()) {
+    const here = parent.childNodes[at] ?? null;
+    if (here !== child) parent.insertBefore(child, here);
   }
-  for (const old of before.slice(children.length)) old.remove();
-  if (focused !== null && !parent.contains(focused) && focused.id !== "")
+  if (focused !== null && document.activeElement !== focused && focused.id !== "")
     document.getElementById(focused.id)?.focus();
 }
 

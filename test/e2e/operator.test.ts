@@ -484,6 +484,40 @@ describeWithBrowser("the operator page", () => {
     }
   });
 
+  test("lets a screen reader read out only alarms that are new or have changed, and says until when a pause lasts", async () => {
+    const { page } = await signedIn();
+    await waitForText(page, "A domain has expired: lapsed.af (2 days ago).");
+    // In the middle of a minute, so that the time a request takes doesn't matter.
+    const minuteMs = Math.floor((await page.evaluate<number>("Date.now()")) / 60_000) * 60_000;
+    const pausedUntilMs = minuteMs + 210_000;
+    let doubtful = 3;
+    let openCircuits: string[] = [];
+    await page.route("**/v1/staff/overview", async (route) => {
+      const answer = await route.fetch();
+      const now = overviewShape.parse(await answer.json());
+      const pausedForMs = pausedUntilMs - (await page.evaluate<number>("Date.now()"));
+      const quota = { ...now.quota, pausedForMs };
+      const upstream = { ...now.upstream, openCircuits };
+      await route.fulfill({ json: { ...now, quota, upstream, prices: { ...now.prices, doubtful } } });
+    });
+    await nextReading(page, () => page.clock.fastForward(5_000));
+    const time = new Date(minuteMs + 240_000).toLocaleTimeString("en-GB", { timeStyle: "short" });
+    await waitForText(page, new RegExp(`Calls are paused until (?:.+, )?${time}\\.`));
+    await page.evaluate(`
+      globalThis.added = [];
+      new MutationObserver((records) => {
+        for (const { addedNodes } of records) for (const node of addedNodes) added.push(node.textContent);
+      }).observe(document.getElementById("alarms"), { childList: true, subtree: true });`);
+    doubtful = 2;
+    await nextReading(page, () => page.clock.fastForward(5_000));
+    const changed = expect.stringMatching(/^Note: 2 of \d+ prices are doubtful\./);
+    expect(await page.evaluate("added")).toEqual([changed]);
+    openCircuits = ["check"];
+    await nextReading(page, () => page.clock.fastForward(5_000));
+    const first = expect.stringMatching(/^Alarm: The registry keeps failing/);
+    expect(await page.evaluate("added")).toEqual([changed, first]);
+  });
+
   test("shows the cost of a purge and asks for confirmation, and says if the token lacks the scope", async () => {
     const { page, axe } = await signedIn();
     const calls = service.calls();

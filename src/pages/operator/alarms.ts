@@ -1,5 +1,5 @@
 /** The alarms from all parts of the page, each with what to do about it: in a list, as a count at the top of the page, and in the tab's title. */
-import { byId, element } from "../element.js";
+import { byId, element, refill } from "../element.js";
 import type { Alarm } from "./alarm.js";
 import { counted } from "./figures.js";
 
@@ -11,18 +11,15 @@ export function alarmList() {
   const list = byId("alarms", HTMLUListElement);
   const top = byId("alarm-count", HTMLAnchorElement);
   const parts = new Map<string, readonly Alarm[]>();
-  let shown = "";
 
   function show(): void {
     const all = [...parts.values()].flat();
     const bad = all.filter(({ level }) => level === "bad");
     const notes = all.filter(({ level }) => level === "warn");
     const sorted = [...bad, ...notes];
-    // Rewritten only when it changes, so that screen readers aren't interrupted by every poll.
-    const next = JSON.stringify(sorted);
-    if (next === shown) return;
-    shown = next;
-    list.replaceChildren(
+    // A screen reader reads out only those that are new or have changed.
+    refill(
+      list,
       ...sorted.map(({ level, text, todo }) =>
         element(
           "li",

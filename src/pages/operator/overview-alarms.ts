@@ -1,10 +1,13 @@
 /** Derives alarms from the overview, each with what to do about it. */
 import type { Figures } from "../../http/figures.js";
 import type { Alarm } from "./alarm.js";
-import { count, counted, dateAndTimeOf } from "./figures.js";
+import { count, counted, dateAndTimeOf, timeOf } from "./figures.js";
 import type { Overview } from "./staff-api.js";
 
 const seconds = (ms: number): string => `${count(Math.ceil(ms / 1000))} s`;
+/** Rounded up to the minute, so that the text is the same at every poll. */
+const minuteIn = (ms: number): string =>
+  timeOf(new Date(Math.ceil((Date.now() + ms) / 60_000) * 60_000).toISOString());
 
 /** Refusals older than this are no longer an alarm. */
 const REFUSED_LATELY_MS = 60_000;
@@ -40,7 +43,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     quota.pausedForMs > 0,
     "warn",
-    `The registry reported that its limit is exceeded. Calls are paused for ${seconds(quota.pausedForMs)}.`,
+    `The registry reported that its limit is exceeded. Calls are paused until ${minuteIn(quota.pausedForMs)}.`,
     "The pause ends automatically. If it happens again, something else uses this credential, or the limit is lower than UPSTREAM_RATE_LIMIT.",
   );
   const { openCircuits } = upstream;
