@@ -104,11 +104,17 @@ export const staffPromiseLineShape = z
     price: moneyShape.describe("The signed price."),
     premium: z.boolean(),
     wholesale: moneyShape.describe("The wholesale price when the cart was signed."),
-    margin: signedMoneyShape.nullable(),
+    margin: signedMoneyShape
+      .nullable()
+      .describe(
+        "The signed price minus `wholesale`, at the exchange rates in effect now; null if there is no rate, or the shown currency has changed.",
+      ),
     wholesaleToday: moneyShape
       .nullable()
       .describe("The current wholesale price; null if unknown and for premium names."),
-    marginToday: signedMoneyShape.nullable(),
+    marginToday: signedMoneyShape
+      .nullable()
+      .describe("The signed price minus `wholesaleToday`, at the same rates; null if unknown."),
     marginLost: moneyShape
       .nullable()
       .describe("How far the signed price is below the current floor; null if it isn't."),

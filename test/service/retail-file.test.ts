@@ -168,6 +168,20 @@ describe("a valid file", () => {
     expect(exp - iat).toBe(60);
   });
 
+  test("can change exchange rates, at which staff then see the margins of carts that were signed before", async () => {
+    const inAfghani = (rate: string) =>
+      RETAIL.replace("currency: USD", `currency: AFN\nrates: { USD: "${rate}" }`);
+    await edit(inAfghani("70"));
+    const { body } = await shop().post([renewal("kabul.af")]);
+    const { promise } = z.object({ promise: z.string() }).parse(body);
+    await edit(inAfghani("80"));
+    // 2,101 AFN, signed at 20 × 70 × 1.5 + 1.
+    const margin = { amount: "501.00", currency: "AFN" };
+    expect((await staff(`/v1/staff/promises/${claimsOf(promise).jti}`)).body).toMatchObject({
+      items: [{ wholesale: usd("20.00"), margin, marginToday: margin }],
+    });
+  });
+
   test("can be replaced by a rename, or through symbolic links as in Kubernetes", async () => {
     writeFileSync(`${file}.new`, DEARER);
     renameSync(`${file}.new`, file);
