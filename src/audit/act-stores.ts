@@ -10,6 +10,8 @@ import { failureReason, systemCodeOf } from "../system-error.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
 const DAY_MS = 86_400_000;
+/** A wall clock that is wrong after a start is usually set by then. */
+const STEADY_AFTER_MS = 3_600_000;
 
 /**
  * A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. Acts that
@@ -36,13 +38,13 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
   }
 
   /**
-   * The time by which acts are too old for the file. A wall clock that is wrong for a while must not erase any, so it counts only after a day, and
-   * only if it wasn't set by a day or more since the start.
+   * The time by which acts are too old for the file. A wall clock that is wrong for a while must not erase any, so it counts only after an hour,
+   * and only if it wasn't set by a day or more since the start.
    */
   function trustedNowMs(): number {
-    const hasRunForADay = clock.monotonic() - startedMs >= DAY_MS;
-    const isSteady = Math.abs(bootedAtMs(clock) - bootedMs) < DAY_MS;
-    return hasRunForADay && isSteady ? clock.now() : -Infinity;
+    const isSteady =
+      clock.monotonic() - startedMs >= STEADY_AFTER_MS && Math.abs(bootedAtMs(clock) - bootedMs) < DAY_MS;
+    return isSteady ? clock.now() : -Infinity;
   }
 
   function isTooLong(acts: readonly Act[]): boolean {
