@@ -68,7 +68,7 @@ describeWithBrowser("a search that has to wait", () => {
       /^Something went wrong on our side. We will try again in/,
     );
     await page.clock.runFor(1_000);
-    await until(() => answers.length === 0, "the second attempt");
+    await status(page).getByText("We will try again in 2 seconds.").waitFor();
     await page.clock.runFor(3_000);
     await done(page);
     expect(await texts(page, ".names .domain")).toContain("kabul.af");
