@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { describe, expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { openFileLedger } from "../../src/quota/ledger/file.js";
+import { type FileLedgerSettings, openFileLedger } from "../../src/quota/ledger/file.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { describeWithRedis } from "../support/redis.js";
@@ -347,23 +347,25 @@ describeWithRedis("the shared ledger", () => {
 
   describe("after a time without Redis", () => {
     /** Makes this many calls as a process without Redis does, and stops it. */
-    async function callFromFile(directory: string, calls: number): Promise<void> {
-      const ledger = await openFile(directory);
+    async function callFromFile(directory: string, calls: number, windowMs = WINDOW_MS): Promise<void> {
+      const ledger = await openFile({ directory, windowMs });
       for (let call = 0; call < calls; call += 1)
         await ledger.settle(await takeWhenUsable(ledger), "answered");
       await ledger.close();
     }
 
-    function openFile(directory: string, coldStart: "assume-free" | "assume-spent" = "assume-free") {
-      const budget = { limit: BUDGET + 2, headroom: 2, windowMs: WINDOW_MS };
-      const onFault = unexpected;
+    function openFile(
+      settings: Pick<FileLedgerSettings, "directory"> & Partial<FileLedgerSettings>,
+    ): Promise<Ledger> {
       return openFileLedger({
-        ...budget,
-        directory,
+        limit: BUDGET + 2,
+        headroom: 2,
+        windowMs: WINDOW_MS,
         fingerprint: "abc",
-        coldStart,
+        coldStart: "assume-free",
         clock: systemClock,
-        onFault,
+        onFault: unexpected,
+        ...settings,
       });
     }
 
@@ -372,18 +374,16 @@ describeWithRedis("the shared ledger", () => {
       replica,
       ready,
     }) => {
-      const earlier = await replica();
+      const long = { windowMs: 4000 };
+      const earlier = await replica(long);
       await ready();
       await earlier.ledger.close();
-      await callFromFile(directory, BUDGET);
-      const [first, elsewhere] = [
-        await replica(),
-        await replica({ directory: join(directory, "elsewhere") }),
-      ];
-      await sleep(WINDOW_MS / 2);
+      await callFromFile(directory, BUDGET, long.windowMs);
+      const first = await replica(long);
+      const elsewhere = await replica({ ...long, directory: join(directory, "elsewhere") });
       expect(await drain(first.ledger)).toHaveLength(0);
       expect(await drain(elsewhere.ledger)).toHaveLength(0);
-      await sleep(WINDOW_MS / 2 + 100);
+      await sleep(long.windowMs + 100);
       const got = (await drain(first.ledger)).length + (await drain(elsewhere.ledger)).length;
       expect(got).toBe(BUDGET);
     });
@@ -410,7 +410,7 @@ describeWithRedis("the shared ledger", () => {
       await ready();
       expect(await drain(ledger)).toHaveLength(BUDGET);
       await ledger.close();
-      const file = await openFile(directory, "assume-spent");
+      const file = await openFile({ directory, coldStart: "assume-spent" });
       expect(await drain(file)).toHaveLength(2);
       await file.close();
     });
@@ -425,7 +425,7 @@ describeWithRedis("the shared ledger", () => {
       const { ledger } = await replica({ replicasMax: 1 });
       await takeWhenUsable(ledger);
       await ledger.close();
-      const file = await openFile(directory, "assume-spent");
+      const file = await openFile({ directory, coldStart: "assume-spent" });
       expect(await drain(file)).toHaveLength(2);
       await file.close();
     });
@@ -526,6 +526,22 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(a.ledger)).toHaveLength(0);
       // The other replica knows that its own share wasn't used.
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
+    });
+
+    test("records a replica's own use even if it stops as soon as Redis is back", async ({
+      replica,
+      ready,
+    }) => {
+      const { ledger, cutOff, heal } = await replica({ windowMs: 4000 });
+      await ready();
+      cutOff();
+      await sleep(ALONE_AFTER_MS + 100);
+      expect(await drain(ledger)).toHaveLength(BUDGET / 2);
+      heal();
+      await ledger.close();
+      const next = await replica({ windowMs: 4000 });
+      await ready();
+      expect(await drain(next.ledger)).toHaveLength(BUDGET / 2);
     });
 
     test("records a replica's own use once, however many requests it makes when it is back", async ({
