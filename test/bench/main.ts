@@ -52,6 +52,7 @@ if (unknown.length > 0) {
 }
 // Cleanup runs on exit, which a signal alone would skip.
 process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
 for (const [name, run] of Object.entries(wanted.length === 0 ? BENCHES : all)) {
   if (wanted.length === 0 || wanted.includes(name)) await run(options);
 }
