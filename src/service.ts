@@ -11,6 +11,7 @@ import { detailsOf } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
+import type { Config as World } from "./sandbox/config.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
@@ -27,8 +28,8 @@ const LISTEN_BACKLOG = 4096;
 /** Starts the service, which runs until a signal stops it. If it can't start, prints the faults and exits with 1. */
 export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   // Loaded only here and below: a live service has no use for the sandbox.
-  const checks = usesSandbox(environment) ? await import("./sandbox/config.js") : undefined;
-  const result = readConfig(environment, systemClock, checks?.faultsIn);
+  const sandbox = usesSandbox(environment) ? await import("./sandbox/config.js") : undefined;
+  const result = readConfig(environment, systemClock, sandbox?.parseWorld);
   if (!result.ok) {
     for (const fault of result.faults) console.error(fault);
     process.exit(1);
@@ -40,21 +41,21 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
     process.exit(1);
   });
   try {
-    await run(result.config, log);
+    await run(result.config, result.world, log);
   } catch (error) {
     console.error(startFailure(error, result.config));
     process.exit(1);
   }
 }
 
-async function run(config: Config, log: ProcessLog): Promise<void> {
+async function run(config: Config, world: World | undefined, log: ProcessLog): Promise<void> {
   // First, because a start may wait seconds for Redis, and a process that is killed while it joins the other replicas doesn't leave them again.
   const stopRequested = firstStopSignal();
   const packageJson: unknown = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8"));
   const { version } = z.object({ version: z.string() }).parse(packageJson);
   const { upstream, sandbox } =
     config.upstream === null
-      ? await startEmbeddedSandbox(config)
+      ? await startEmbeddedSandbox(config, world)
       : { upstream: config.upstream, sandbox: null };
   const mode = sandbox === null ? "upstream" : "sandbox";
   const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
@@ -121,9 +122,9 @@ async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
   return connectRedis({ url, clock: systemClock, log });
 }
 
-async function startEmbeddedSandbox({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
+async function startEmbeddedSandbox({ quota: { limit, windowMs } }: Config, config: World | undefined) {
   const { startSandbox } = await import("./sandbox/sandbox.js");
-  const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });
+  const sandbox = await startSandbox({ config, rateLimit: { limit, windowMs } });
   const { key, secret } = sandbox.credential();
   const active = { key: fixedSecret(key), secret: fixedSecret(secret) };
   return { sandbox, upstream: { baseUrl: sandbox.url, active, standby: null } };

@@ -57,15 +57,20 @@ export interface Config {
   readonly checkoutUrl: string | null;
   readonly logLevel: LogLevel;
   readonly shutdownGraceMs: number;
-  readonly sandboxConfigFile: string;
   /** The files of secrets, of which each Secret above keeps the last good value. */
   readonly secretFiles: readonly SecretFile[];
 }
 
-type ConfigResult =
-  { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly string[] };
+interface Faulty {
+  readonly ok: false;
+  readonly faults: readonly string[];
+}
 
-const SANDBOX_CONFIG = ["SANDBOX_CONFIG", "config/sandbox.yaml"] as const;
+/** With the world of the embedded sandbox if it is used and `parseWorld` was given. */
+type ConfigResult<World> =
+  { readonly ok: true; readonly config: Config; readonly world: World | undefined } | Faulty;
+
+type ParseWorld<World> = (text: string) => { readonly ok: true; readonly world: World } | Faulty;
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
@@ -75,14 +80,14 @@ export function usesSandbox(env: Environment): boolean {
 }
 
 /**
- * Reads the environment. Configured paths are relative to the working folder, default paths to the package. `faultsInSandbox` checks the text of
+ * Reads the environment. Configured paths are relative to the working folder, default paths to the package. `parseWorld` reads the text of
  * SANDBOX_CONFIG; it is the caller's, because a service without the sandbox doesn't load its code.
  */
-export function readConfig(
+export function readConfig<World>(
   env: Environment,
   clock: Clock,
-  faultsInSandbox: (text: string) => readonly string[] = () => [],
-): ConfigResult {
+  parseWorld?: ParseWorld<World>,
+): ConfigResult<World> {
   const settings = new Settings(env, clock);
   const production = settings.text("NODE_ENV") === "production";
   const upstream = readUpstream(settings, production);
@@ -126,16 +131,16 @@ export function readConfig(
     checkoutUrl: readAddress(settings, "CHECKOUT_URL", production)?.href ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
-    sandboxConfigFile: fileOf(settings, ...SANDBOX_CONFIG),
     secretFiles: settings.secretFiles,
   };
-  // The sandbox reads it itself; its faults are reported together with the others.
-  const world = sandbox ? readText(settings, ...SANDBOX_CONFIG) : null;
-  if (world !== null) for (const fault of faultsInSandbox(world)) settings.fault("SANDBOX_CONFIG", fault);
+  const text = sandbox ? readText(settings, "SANDBOX_CONFIG", "config/sandbox.yaml") : null;
+  const parsed = text === null ? undefined : parseWorld?.(text);
+  if (parsed?.ok === false) for (const fault of parsed.faults) settings.fault("SANDBOX_CONFIG", fault);
   const { retail, retailFile, cache } = config;
   if (settings.faults.length > 0 || !retail || !retailFile || cache === null)
     return { ok: false, faults: settings.faults };
-  return { ok: true, config: Object.freeze({ ...config, retail, retailFile, cache }) };
+  const world = parsed?.ok === true ? parsed.world : undefined;
+  return { ok: true, config: Object.freeze({ ...config, retail, retailFile, cache }), world };
 }
 
 function readUpstream(settings: Settings, production: boolean): Config["upstream"] {

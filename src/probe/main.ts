@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
 import { type Config, readConfig } from "../config/env.js";
-import { faultsIn } from "../sandbox/config.js";
+import { type Config as World, parseWorld } from "../sandbox/config.js";
 import { startSandbox } from "../sandbox/sandbox.js";
 import { fixedSecret } from "../secret.js";
 import { probe } from "./probe.js";
@@ -15,9 +15,9 @@ const NOTICE_EVERY_MS = 5000;
 
 try {
   const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
-  const settings = readConfig(process.env, systemClock, faultsIn);
+  const settings = readConfig(process.env, systemClock, parseWorld);
   if (settings.ok) {
-    const result = await run(settings.config);
+    const result = await run(settings.config, settings.world);
     console.log(values.json ? JSON.stringify(result, null, 2) : tableOf(result));
     process.exitCode = EXIT_CODES[result.verdict];
   } else {
@@ -29,9 +29,9 @@ try {
   process.exitCode = NOT_PROBED;
 }
 
-async function run(config: Config): Promise<Result> {
+async function run(config: Config, world: World | undefined): Promise<Result> {
   const { upstream } = config;
-  if (upstream === null) return probeEmbedded(config);
+  if (upstream === null) return probeEmbedded(config, world);
   // Also keeps the process alive while a call waits for quota.
   const notice = setInterval(() => {
     console.error(
@@ -45,10 +45,10 @@ async function run(config: Config): Promise<Result> {
   }
 }
 
-async function probeEmbedded(config: Config): Promise<Result> {
+async function probeEmbedded(config: Config, world: World | undefined): Promise<Result> {
   const { limit, windowMs } = config.quota;
   const sandbox = await startSandbox({
-    configFile: config.sandboxConfigFile,
+    config: world,
     rateLimit: { limit, windowMs },
   });
   const { key, secret } = sandbox.credential();

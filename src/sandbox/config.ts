@@ -146,12 +146,11 @@ function checkReferences(world: Config, context: z.RefinementCtx): Config {
   return world;
 }
 
-/** The configuration, or what is wrong with it, one line for each fault. */
-function read(
-  text: string,
-):
-  | { readonly ok: true; readonly config: Config }
-  | { readonly ok: false; readonly faults: readonly string[] } {
+type Parsed =
+  { readonly ok: true; readonly world: Config } | { readonly ok: false; readonly faults: readonly string[] };
+
+/** The world that the text describes, or what is wrong with it, one line for each fault. */
+export function parseWorld(text: string): Parsed {
   let raw: unknown;
   try {
     raw = parse(text);
@@ -161,22 +160,16 @@ function read(
     return { ok: false, faults: [`not YAML: ${reason}`] };
   }
   const result = world.transform(checkReferences).safeParse(raw);
-  if (result.success) return { ok: true, config: result.data };
+  if (result.success) return { ok: true, world: result.data };
   const faults = result.error.issues.map(
     ({ path, message }) => `${path.map(String).join(".") || "(top)"}: ${message}`,
   );
   return { ok: false, faults };
 }
 
-/** What is wrong with the text of a configuration file, one line for each fault. */
-export function faultsIn(text: string): readonly string[] {
-  const result = read(text);
-  return result.ok ? [] : result.faults;
-}
-
 export function parseConfig(text: string, origin: string): Config {
-  const result = read(text);
-  if (result.ok) return result.config;
+  const result = parseWorld(text);
+  if (result.ok) return result.world;
   const lines = result.faults.map((fault) => `  ${fault}`);
   throw new Error(`${origin} is not a valid sandbox configuration:\n${lines.join("\n")}`);
 }

@@ -5,7 +5,7 @@ import { ROOT } from "../root.js";
 import { createApi } from "./api.js";
 import { type After, Behaviour, type LatencyChange, realTime } from "./behaviour.js";
 import { resellerOf, Timeline } from "./changes.js";
-import { readConfig } from "./config.js";
+import { type Config, readConfig } from "./config.js";
 import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
 import { Delivery } from "./delivery.js";
@@ -31,6 +31,8 @@ export type { Control } from "./portal.js";
 export interface SandboxOptions {
   /** Default: config/sandbox.yaml of this package. */
   readonly configFile?: string | undefined;
+  /** What such a file describes, instead of it. */
+  readonly config?: Config | undefined;
   /** Default: 0, a free port. */
   readonly port?: number | undefined;
   /** 0: a free port. Default: null, no control server. It always listens on 127.0.0.1, regardless of `host`. */
@@ -66,7 +68,7 @@ export interface Sandbox {
 const DEFAULT_CONFIG = fileURLToPath(new URL("config/sandbox.yaml", ROOT));
 
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const config = readConfig(options.configFile ?? DEFAULT_CONFIG);
+  const config = options.config ?? readConfig(options.configFile ?? DEFAULT_CONFIG);
   const host = options.host ?? "127.0.0.1";
   const world = new World(config, new Date());
   const { now = () => performance.now(), after = realTime } = options;

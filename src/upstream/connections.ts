@@ -31,6 +31,8 @@ export interface Connections {
 /** Shorter than servers usually keep an idle connection, so that it isn't closed just as the next request is sent. */
 const MAX_IDLE_MS = 1000;
 const NONE_KEPT_FOR_MS = 60_000;
+/** Events of a connection that no call uses. Recent versions of Node (22.23, 24.21, 26) close it instead of emitting the first two. */
+const UNEXPECTED = ["data", "end", "close"] as const;
 
 export function createConnections(isTls: boolean, clock: Clock): Connections {
   const fresh = openAgent(isTls, {});
@@ -44,11 +46,13 @@ export function createConnections(isTls: boolean, clock: Clock): Connections {
   kept.keepSocketAlive = (socket) => {
     unproven.add(socket);
     setImmediate(() => setImmediate(() => unproven.delete(socket)));
-    socket.on("data", distrust).on("end", distrust);
+    for (const event of UNEXPECTED) socket.on(event, distrust);
+    socket.on("timeout", expectClose);
     return keep(socket);
   };
   kept.reuseSocket = (socket, request) => {
-    socket.off("data", distrust).off("end", distrust);
+    for (const event of UNEXPECTED) socket.off(event, distrust);
+    socket.off("timeout", expectClose);
     reuse(socket, request);
   };
 
@@ -56,6 +60,11 @@ export function createConnections(isTls: boolean, clock: Clock): Connections {
     keptFrom = clock.monotonic() + NONE_KEPT_FOR_MS;
     for (const sockets of Object.values(kept.freeSockets))
       for (const socket of sockets ?? []) socket.destroy();
+  }
+
+  /** An idle connection is about to be closed. */
+  function expectClose(this: Duplex): void {
+    this.off("close", distrust);
   }
 
   function agentFor(mayShare: boolean): HttpAgent {

@@ -114,7 +114,7 @@ test("the Kubernetes manifests probe endpoints that exist, and use only secrets 
   const text = textOf("kubernetes/af-storefront.yaml");
   for (const [, path = ""] of text.matchAll(/path: (\/\w+), port/g))
     expect((await service.ask(path)).status).toBe(200);
-  const created = new Set([...text.matchAll(/--from-file=(\w+)/g)].map(([, name]) => name));
+  const created = new Set([...text.matchAll(/--from-file=\w+\/(\w+)/g)].map(([, name]) => name));
   const used = [...text.matchAll(/\/run\/secrets\/af-storefront\/(\w+)/g)].map(([, name]) => name);
   expect(used.filter((name) => !created.has(name))).toEqual([]);
 });
