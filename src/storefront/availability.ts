@@ -264,8 +264,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   }
 
   async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
-    // Meanwhile other calls, or those for its price, may have contradicted the facts behind it.
-    const answer = current(await decide(ask, name, years));
+    const decided = await decide(ask, name, years);
+    // Meanwhile other calls, or those for its price, may have contradicted the facts behind a price.
+    const answer = decided.price === null ? decided : current(decided);
     if (canBeShown(answer)) return answer;
     throw timedOut();
   }
@@ -277,7 +278,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const fact = await names.find(ask, name, years);
     if (fact.status === "taken") {
       await decideIfTaken(ask, name, what);
-      return takenFrom(name, years, fact);
+      // A call for the decision may have shown that the name is available again.
+      return known(name, years) ?? takenFrom(name, years, fact);
     }
     const isOld = fact.source === "stale";
     try {
@@ -291,7 +293,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       if (code === null) throw error;
       warnNoPrice(what, code);
     }
-    return withoutPrice(name, years, fact);
+    const taken = names.taken(name);
+    return taken !== undefined ? takenFrom(name, years, taken) : withoutPrice(name, years, fact);
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
