@@ -98,7 +98,7 @@ export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "ma
   readonly openPart: number | "owed";
 }
 
-/** The key of a ticket, which contains neither the client nor the query in plain. Whoever can guess both can verify the guess. */
+/** The key of a ticket: a hash of the client and the query. It hides them only from those who can't guess both. */
 export function ticketKey(client: string, queryKey: string): string {
   return hash("sha256", `${client}\n${queryKey}`, "base64url");
 }
