@@ -1,11 +1,17 @@
 export default {
-  // What test/bundle.cjs makes of test/**/*.test.ts.
-  testMatch: ["<rootDir>/dist-test/**/*.test.js"],
-  transform: {},
-  testRunner: "<rootDir>/test/support/one-context.js",
-  testSequencer: "<rootDir>/test/support/slowest-first.js",
-  testTimeout: 120000,
-  maxWorkers: 3,
-  // Contexts of ended suites are never freed.
-  workerIdleMemoryLimit: "500MB",
+  roots: ["<rootDir>/test", "<rootDir>/packages"],
+  testMatch: ["**/*.test.ts"],
+  transform: {
+    "\\.[jt]sx?$": ["@swc/jest", { module: { type: "commonjs" } }],
+  },
+  // Packages that are ES modules only.
+  transformIgnorePatterns: ["/node_modules/(?!(?:jose|p-throttle)/)"],
+  moduleNameMapper: {
+    "^af-storefront-(sandbox|probe)/(.*)\\.js$": "<rootDir>/packages/$1/src/$2",
+    "^(\\.{1,2}/.*)\\.js$": "$1",
+  },
+  testTimeout: 120_000,
+  maxWorkers: 2,
+  collectCoverageFrom: ["src/**/*.ts", "packages/*/src/**/*.ts"],
+  coverageProvider: "babel",
 };

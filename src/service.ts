@@ -11,7 +11,7 @@ import { detailsOf } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
-import type { Config as World } from "./sandbox/config.js";
+import type { Config as World } from "af-storefront-sandbox/config.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
@@ -28,7 +28,7 @@ const LISTEN_BACKLOG = 4096;
 /** Starts the service, which runs until a signal stops it. If it can't start, prints the faults and exits with 1. */
 export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   // Loaded only here and below: a live service has no use for the sandbox.
-  const sandbox = usesSandbox(environment) ? await import("./sandbox/config.js") : undefined;
+  const sandbox = usesSandbox(environment) ? await import("af-storefront-sandbox/config.js") : undefined;
   const result = readConfig(environment, systemClock, sandbox?.parseWorld);
   if (!result.ok) {
     for (const fault of result.faults) console.error(fault);
@@ -123,7 +123,7 @@ async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
 }
 
 async function startEmbeddedSandbox({ quota: { limit, windowMs } }: Config, config: World | undefined) {
-  const { startSandbox } = await import("./sandbox/sandbox.js");
+  const { startSandbox } = await import("af-storefront-sandbox/sandbox.js");
   const sandbox = await startSandbox({ config, rateLimit: { limit, windowMs } });
   const { key, secret } = sandbox.credential();
   const active = { key: fixedSecret(key), secret: fixedSecret(secret) };

@@ -2,53 +2,18 @@
  * The six calls of the probe: at most one to each endpoint. Each is a call that the service itself makes, through the service's own client,
  * so it stays within the quota, the deadline and the size limits. No call is meant to fail.
  */
+import { type Answer, type CallResult, type Contact, dataOf, type Kind } from "af-storefront-probe/contact.js";
+import { isWhole, listIn, recordIn } from "af-storefront-probe/records.js";
 import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
-import { type ErrorCode, ServiceError } from "../errors.js";
-import type { Wholesale } from "../money.js";
+import { ServiceError } from "../errors.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../upstream/call.js";
-import type { Balance, Check, Combination, DomainRecord, Tier } from "../upstream/contract.js";
+import type { Combination } from "../upstream/contract.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
 import type { RawAnswer } from "../upstream/reply.js";
 import type { Operation } from "../upstream/vocabulary.js";
 import { isFields } from "../upstream/written-json.js";
-import { isWhole, listIn, recordIn } from "./records.js";
-
-/** A success, or the kind of error. */
-export type Kind = "success" | "limit" | "credential" | "access" | "absent" | "input" | "failure";
-
-export interface Answer {
-  readonly kind: Kind;
-  readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
-  /** Undefined if the body isn't JSON. */
-  readonly json: unknown;
-}
-
-/** One call: the answer, and how the service interprets it. */
-export interface CallResult<T> {
-  readonly operation: Operation;
-  readonly request: string;
-  /** What was asked, without names. */
-  readonly asked: string;
-  /** Null if there was no answer, or none that could be read. */
-  readonly answer: Answer | null;
-  readonly outcome: { readonly value: T } | { readonly code: ErrorCode; readonly detail: string };
-}
-
-export interface Contact {
-  readonly domains: CallResult<readonly DomainRecord[]>;
-  readonly domain: CallResult<DomainRecord | null>;
-  /** Whether `domain` asked for one of the account's domains. */
-  readonly isOwn: boolean;
-  readonly check: CallResult<Check>;
-  readonly checkYears: number;
-  readonly quote: CallResult<Wholesale>;
-  readonly term: Combination;
-  readonly balance: CallResult<Balance>;
-  readonly tier: CallResult<Tier>;
-}
 
 interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
@@ -114,23 +79,7 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
     upstream.balance(ask),
   );
   const tier = await makeCall("tier", "GET /api/v1/account/tier", "the tier", () => upstream.tier(ask));
-  return { domains, domain, isOwn, check, checkYears, quote, term, balance, tier };
-}
-
-/** All calls, in the order in which they were made. */
-export function all({ domains, domain, check, quote, balance, tier }: Contact): CallResult<unknown>[] {
-  return [domains, domain, check, quote, balance, tier];
-}
-
-export function isUnderstood<T>(
-  call: CallResult<T>,
-): call is CallResult<T> & { readonly outcome: { readonly value: T } } {
-  return "value" in call.outcome;
-}
-
-/** The `data` of a success, otherwise undefined. */
-export function dataOf(answer: Answer | null): unknown {
-  return answer?.kind === "success" && isFields(answer.json) ? answer.json["data"] : undefined;
+  return { domains, domain, isOwn, check, checkYears, quote, balance, tier };
 }
 
 async function outcomeOf<T>(work: Promise<T>): Promise<CallResult<T>["outcome"]> {

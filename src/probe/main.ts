@@ -2,12 +2,12 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
 import { type Config, readConfig } from "../config/env.js";
-import { type Config as World, parseWorld } from "../sandbox/config.js";
-import { startSandbox } from "../sandbox/sandbox.js";
+import { type Config as World, parseWorld } from "af-storefront-sandbox/config.js";
+import { startSandbox } from "af-storefront-sandbox/sandbox.js";
 import { fixedSecret } from "../secret.js";
 import { probe } from "./probe.js";
-import type { Result } from "./result.js";
-import { tableOf } from "./table.js";
+import type { Result } from "af-storefront-probe/result.js";
+import { tableOf } from "af-storefront-probe/table.js";
 
 const EXIT_CODES: Readonly<Record<Result["verdict"], number>> = { copes: 0, fails: 1, incomplete: 2 };
 const NOT_PROBED = 2;

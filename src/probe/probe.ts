@@ -10,7 +10,7 @@ import { createRetailPolicy } from "../retail/policy.js";
 import { fixedSecret } from "../secret.js";
 import { createCredentials, type CredentialSource } from "../upstream/credentials.js";
 import { contact } from "./contact.js";
-import { type Result, resultOf } from "./result.js";
+import { type Result, resultOf } from "af-storefront-probe/result.js";
 
 interface ProbeSettings {
   readonly config: Config;

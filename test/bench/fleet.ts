@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { timesOf } from "../../src/quota/ledger/protocol.js";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
 import { startPeer } from "./candidates.js";
 import { ask, Replica } from "./fleet-replica.js";

@@ -4,7 +4,7 @@
  */
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { liveAt, startService, startUpstream } from "./candidates.js";
 import { coresInWords, pinThisProcess } from "./cores.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";

@@ -3,7 +3,7 @@
  * with the load on the same cores, and the CPU time of each. For new names: the CPU time of each, in the service and in Redis.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { type RedisServer, startRedis } from "../support/redis-server.js";
 import { HIT, startService } from "./candidates.js";
 import { generator, load } from "./load.js";

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { startUpstream } from "./candidates.js";
 
 export type Upstream = Pick<Sandbox, "url" | "credential" | "close">;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { upstreamAt } from "../support/upstream.js";
 
 const LIMIT = 60;

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { startRedis } from "../support/redis-server.js";
 import { Replica } from "./fleet-replica.js";
 import { table } from "./table.js";

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { WINDOW_MS } from "../quota/support/asks.js";
 import { largestWindow } from "../quota/support/rolling.js";
 import {

@@ -1,7 +1,7 @@
 /** The README's picture of the storefront. `UPDATE_DOCS=1` retakes it. */
 import { expect, test } from "@jest/globals";
 import { statSync } from "node:fs";
-import { describeWithBrowser, startBrowser, STARTING_MS } from "../e2e/support/browser.js";
+import { describeWithBrowser, startBrowser, STARTING_MS } from "../browser/browser.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { startService } from "../support/service.js";
 import { ROOT, UPDATES } from "./support/markdown.js";

@@ -6,7 +6,7 @@ import { blocksOf, read } from "../docs/support/markdown.js";
 import { claimsOf } from "../support/promise.js";
 import { freePort } from "../support/free-port.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { createHash } from "node:crypto";
 import {

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/clock.js";
 import { type RedisLink, RedisGoneError } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, recordingLog, type Service, startService, until } from "../support/service.js";
 import { concurrentTest, type World } from "../support/stories.js";

@@ -8,9 +8,9 @@ import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import type { Clock } from "../../src/clock.js";
-import { FAULTS } from "../../src/sandbox/fault-table.js";
-import { BAIT } from "../../src/sandbox/fault-wire.js";
-import { type Operation, OPERATIONS } from "../../src/sandbox/sandbox.js";
+import { FAULTS } from "../../packages/sandbox/src/fault-table.js";
+import { BAIT } from "../../packages/sandbox/src/fault-wire.js";
+import { type Operation, OPERATIONS } from "../../packages/sandbox/src/sandbox.js";
 import { promiseFault } from "../support/promise.js";
 import { legible, revealed } from "../support/revealed.js";
 import {

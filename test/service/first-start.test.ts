@@ -1,7 +1,7 @@
 /** The first start, when nothing is known about the registry: a visitor with a reserved call gets the price, too, although no price is known yet. */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { callsOf, problemOf, type Service, startService } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";

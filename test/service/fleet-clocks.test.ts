@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "@jest/globals";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { describeWithRedis, startRedis } from "../support/redis.js";
 import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";

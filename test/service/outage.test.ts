@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/http/openapi.js";
-import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {

@@ -15,7 +15,7 @@ import {
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { startFailure } from "../../src/start-failure.js";
 import {
   callsOf,

@@ -1,7 +1,7 @@
 /** Real processes that share a real Redis: they keep one budget while processes are killed, survive the loss of Redis, and report it in /health. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { freePort } from "../support/free-port.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Credential, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Credential, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   bearer,

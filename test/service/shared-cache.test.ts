@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { Agent } from "node:http";
 import { z } from "zod";
 import { type Clock, systemClock } from "../../src/clock.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import {

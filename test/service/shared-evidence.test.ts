@@ -2,7 +2,7 @@
 import { expect } from "@jest/globals";
 import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import {

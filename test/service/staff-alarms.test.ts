@@ -1,9 +1,9 @@
 /** Each alarm of the staff page is raised by its real condition in the sandbox, says what to do, and ends with the condition. */
 import { expect, test } from "@jest/globals";
 import type { z } from "zod";
-import { countsOf, figuresOf } from "../../src/http/figures.js";
-import type { Alarm } from "../../src/pages/operator/alarm.js";
-import { overviewAlarms } from "../../src/pages/operator/overview-alarms.js";
+import { recentOf } from "../../packages/operator/src/recent.js";
+import type { Alarm } from "../../packages/operator/src/alarm.js";
+import { overviewAlarms } from "../../packages/operator/src/overview-alarms.js";
 import { overviewShape } from "../../src/wire/staff.js";
 import * as conditions from "../support/conditions.js";
 import { crowd, inScene, type Scene } from "../support/conditions.js";
@@ -18,7 +18,7 @@ async function overviewOf({ service }: Scene) {
 
 async function alarmsOf(scene: Scene): Promise<readonly Alarm[]> {
   const overview = await overviewOf(scene);
-  return overviewAlarms(overview, figuresOf(countsOf(overview, overview)));
+  return overviewAlarms(overview, recentOf(overview, overview).waitMs);
 }
 
 test("an ordinary hour raises no alarm", () =>
@@ -61,7 +61,7 @@ test("the alarm for long waits says that nobody is refused only if that is true"
     const before = await overviewOf(scene);
     await crowd(scene, 60);
     const after = await overviewOf(scene);
-    const alarms = overviewAlarms(after, figuresOf(countsOf(after, before)));
+    const alarms = overviewAlarms(after, recentOf(after, before).waitMs);
     expect(alarms.map(({ text }) => text)).toEqual([
       expect.stringMatching(/^In the last minute, visitors were asked to try again later/),
       expect.stringMatching(/^Visitors are waiting a long time for the registry: exact/),
@@ -73,7 +73,7 @@ test("'Visitors are waiting a long time for the registry' is raised with its con
   inScene({}, async (scene) => {
     const { control } = scene.service.sandbox;
     const isRaised = (from: Overview, to: Overview): boolean =>
-      overviewAlarms(to, figuresOf(countsOf(to, from))).some(({ text }) =>
+      overviewAlarms(to, recentOf(to, from).waitMs).some(({ text }) =>
         text.startsWith("Visitors are waiting a long time for the registry: exact"),
       );
     const before = await overviewOf(scene);

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";

@@ -1,7 +1,7 @@
 /** Replicas of the service in this process, which share a sandbox and a real Redis. */
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { type RedisServer, startRedis } from "./redis.js";
 import { type Service, startService } from "./service.js";
 import { upstreamAt } from "./upstream.js";

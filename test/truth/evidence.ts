@@ -1,5 +1,5 @@
 /** What the service has learned from the upstream: each answer, with the times at which it was requested and at which it arrived. */
-import type { Delivered } from "../../src/sandbox/sandbox.js";
+import type { Delivered } from "../../packages/sandbox/src/sandbox.js";
 import type { TermName } from "./history.js";
 import { NAMES, termOf } from "./world.js";
 

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, type Service, startService, until } from "../support/service.js";

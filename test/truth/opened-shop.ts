@@ -1,7 +1,7 @@
 /** A sandbox on the test's clock, and a service in front of it that can be restarted with its saved state. */
 import { writeFileSync } from "node:fs";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type After, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type After, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   type Answer,

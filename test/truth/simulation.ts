@@ -12,7 +12,7 @@ import { z } from "zod";
 import { type App, createApp } from "../../src/app.js";
 import { type Config, readConfig } from "../../src/config/env.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 import { Network } from "./network.js";

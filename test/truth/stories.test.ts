@@ -1,7 +1,7 @@
 /** What may change between two answers: nothing that is shown or signed contradicts what the upstream has said since. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, startService, until } from "../support/service.js";
 import { passMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";

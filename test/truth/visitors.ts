@@ -1,6 +1,6 @@
 /** The visitors of a history. They send requests, and the oracle judges every answer. */
 import { z } from "zod";
-import type { Delivered } from "../../src/sandbox/sandbox.js";
+import type { Delivered } from "../../packages/sandbox/src/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import { doubtCalls, isOneDoubt } from "./doubts.js";
 import type { TermName } from "./history.js";

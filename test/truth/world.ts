@@ -1,5 +1,5 @@
 /** The ground truth of one history: every state of the registry and of the reseller's prices, and when it was in effect. */
-import type { Change, Control } from "../../src/sandbox/sandbox.js";
+import type { Change, Control } from "../../packages/sandbox/src/sandbox.js";
 import { type Action, type TermName, TERMS, type WorldStep } from "./history.js";
 
 export const NAMES = ["kabul.af", "herat.af", "balkh.af"] as const;

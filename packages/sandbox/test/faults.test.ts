@@ -1,0 +1,257 @@
+/** Faults on demand: a fault affects only the calls that it was set for, however it was set, and calls are still counted exactly. */
+import { connect } from "node:net";
+import { afterEach, describe, expect, it, test } from "@jest/globals";
+import { z } from "zod";
+import { FAULTS } from "../src/fault-table.js";
+import { OPERATIONS, type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
+import { authHeaders, call, dataOf, type Reply } from "./client.js";
+
+const running: Sandbox[] = [];
+
+async function start(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ controlPort: 0, ...options });
+  running.push(sandbox);
+  return sandbox;
+}
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
+});
+
+const ASKED = {
+  check: ["POST", "/domains/check", { domain: "kabul.af", years: 1 }],
+  quote: ["POST", "/pricing", { tld: ".af", action: "renewal", years: 1 }],
+  domains: ["GET", "/domains", undefined],
+  domain: ["GET", "/domains/khyber.af", undefined],
+  balance: ["GET", "/account/balance", undefined],
+  tier: ["GET", "/account/tier", undefined],
+} as const;
+
+function ask(sandbox: Sandbox, operation: keyof typeof ASKED): Promise<Reply> {
+  const [method, path, body] = ASKED[operation];
+  const headers = { ...authHeaders(sandbox.credential()), Connection: "close" };
+  return call(method, `${sandbox.url}/api/v1${path}`, { headers, body });
+}
+
+/** The status, or "none" if no answer can be read. */
+async function statusOf(sandbox: Sandbox, operation: keyof typeof ASKED): Promise<number | "none"> {
+  return ask(sandbox, operation).then(
+    ({ status }) => status,
+    () => "none",
+  );
+}
+
+function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
+  return call(method, `${sandbox.controlUrl}${path}`, { body });
+}
+
+/** Everything received on a new connection until `isEnough` returns true or the connection ends. */
+function raw(sandbox: Sandbox, requests: number, isEnough: (text: string) => boolean): Promise<string> {
+  const { key, secret } = sandbox.credential();
+  const { port } = new URL(sandbox.url);
+  const request = `GET /api/v1/account/tier HTTP/1.1\r\nHost: sandbox\r\nX-Service-Key: ${key}\r\nX-Service-Secret: ${secret}\r\n\r\n`;
+  return new Promise((done) => {
+    const socket = connect(Number(port), "127.0.0.1");
+    let text = "";
+    socket.on("error", () => undefined);
+    socket.on("data", (bytes) => {
+      text += bytes.toString("latin1");
+      if (isEnough(text)) socket.destroy();
+    });
+    socket.on("close", () => {
+      done(text);
+    });
+    socket.write(request.repeat(requests));
+  });
+}
+
+const accepted = (sandbox: Sandbox): number | undefined => sandbox.stats().credentials[0]?.accepted;
+
+describe("a fault", () => {
+  it("affects its operation and no other", async () => {
+    for (const operation of OPERATIONS) {
+      const sandbox = await start({ faults: { [operation]: { fault: "status-503" } } });
+      const seen = new Map<string, number | "none">();
+      for (const asked of OPERATIONS) seen.set(asked, await statusOf(sandbox, asked));
+      expect(Object.fromEntries(seen)).toEqual(
+        Object.fromEntries(OPERATIONS.map((one) => [one, one === operation ? 503 : 200])),
+      );
+    }
+  });
+
+  it("that is set for all operations affects those without a fault of their own", async () => {
+    const sandbox = await start({ faults: { all: { fault: "status-503" }, tier: { fault: "status-418" } } });
+    expect([await statusOf(sandbox, "check"), await statusOf(sandbox, "tier")]).toEqual([503, 418]);
+    sandbox.control.clearFaults("tier");
+    expect(await statusOf(sandbox, "tier")).toBe(503);
+    sandbox.control.clearFaults();
+    expect(await statusOf(sandbox, "tier")).toBe(200);
+  });
+
+  it("affects as many calls as it was set for", async () => {
+    const sandbox = await start();
+    sandbox.control.setFault("tier", { fault: "status-503", calls: 2 });
+    const seen = [];
+    for (let count = 0; count < 4; count += 1) seen.push(await statusOf(sandbox, "tier"));
+    expect(seen).toEqual([503, 503, 200, 200]);
+    expect(sandbox.control.faults().active).toEqual([
+      { operation: "tier", fault: "status-503", calls: 2, struck: 2 },
+    ]);
+  });
+
+  it.each([
+    [0.5, "x.x.x.x.x."],
+    [0.3, "x..x..x..."],
+    [0.1, "x........."],
+    [1, "xxxxxxxxxx"],
+  ])("with a share of %d affects that share of the calls, evenly spread", async (share, pattern) => {
+    const sandbox = await start({ faults: { tier: { fault: "status-503", share } } });
+    let seen = "";
+    for (let count = 0; count < 10; count += 1) seen += (await statusOf(sandbox, "tier")) === 503 ? "x" : ".";
+    expect(seen).toBe(pattern);
+  });
+
+  it("that flaps affects every second call", async () => {
+    const sandbox = await start({ faults: { tier: { fault: "flapping" } } });
+    const seen = [];
+    for (let count = 0; count < 4; count += 1) seen.push(await statusOf(sandbox, "tier"));
+    expect(seen).toEqual([503, 200, 503, 200]);
+  });
+
+  it("doesn't affect requests that the sandbox itself refuses", async () => {
+    const sandbox = await start({
+      rateLimit: { limit: 1, windowMs: 60_000 },
+      faults: { all: { fault: "status-503" } },
+    });
+    expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual([503, 429]);
+    expect((await call("GET", `${sandbox.url}/api/v1/account/tier`)).status).toBe(401);
+    expect(sandbox.control.faults().active[0]?.struck).toBe(1);
+  });
+});
+
+describe("a connection fault", () => {
+  it("closes the listener, which opens again on the same port when it is cleared", async () => {
+    const sandbox = await start();
+    for (let times = 0; times < 3; times += 1) {
+      sandbox.control.setFault("all", { fault: "connection-refused" });
+      await expect(ask(sandbox, "tier")).rejects.toMatchObject({ cause: { code: "ECONNREFUSED" } });
+      sandbox.control.clearFaults();
+      // The listener opens shortly afterwards.
+      let status = await statusOf(sandbox, "tier");
+      for (let tries = 0; status !== 200 && tries < 500; tries += 1) status = await statusOf(sandbox, "tier");
+      expect(status).toBe(200);
+    }
+    expect(accepted(sandbox)).toBe(3);
+  });
+
+  it.each(["reset-on-accept", "end-on-accept"])(
+    "such as %s takes effect before anything is counted",
+    async (fault) => {
+      const sandbox = await start({ faults: { all: { fault, calls: 2 } } });
+      expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual(["none", "none"]);
+      expect(accepted(sandbox)).toBe(0);
+      expect(await statusOf(sandbox, "tier")).toBe(200);
+    },
+  );
+
+  it("lets the sandbox close while the listener is closed", async () => {
+    const sandbox = await startSandbox({ faults: { all: { fault: "connection-refused" } } });
+    await expect(ask(sandbox, "tier")).rejects.toThrow();
+    await sandbox.close();
+  });
+});
+
+describe("a connection that stays open", () => {
+  it("has a forged answer after the honest one, where a second call would read it", async () => {
+    const sandbox = await start({ faults: { tier: { fault: "left-over-answer" } } });
+    const text = await raw(
+      sandbox,
+      1,
+      (received) => received.includes("bait") && received.split('"data"').length > 2,
+    );
+    const [, honest, forged] = text.split('"data"');
+    expect(honest).toContain("Silver");
+    expect(forged).not.toContain("Silver");
+  });
+
+  it("counts but never answers a call after a broken answer", async () => {
+    const sandbox = await start({ faults: { tier: { fault: "length-short", calls: 1 } } });
+    const text = await raw(sandbox, 2, () => false);
+    expect(text.split("HTTP/1.1").length - 1).toBe(1);
+    expect(accepted(sandbox)).toBe(2);
+  });
+
+  it("delivers one byte at a time", async () => {
+    const sandbox = await start({ faults: { tier: { fault: "drip-head", ms: 1 } } });
+    const pieces: number[] = [];
+    await raw(sandbox, 1, (text) => pieces.push(text.length) > 5);
+    expect(pieces).toHaveLength(6);
+    expect(pieces[0]).toBeLessThan(5);
+  });
+});
+
+test("every fault that lets a call arrive counts it once", async () => {
+  const sandbox = await start({ rateLimit: { limit: 10_000, windowMs: 60_000 } });
+  const counted = [...FAULTS.values()].filter(({ play }) => typeof play !== "string");
+  for (const { name } of counted) {
+    sandbox.control.setFault("tier", { fault: name });
+    const before = accepted(sandbox) ?? 0;
+    // An answer may never come, but once the fault has struck, the call has arrived.
+    const waiting = raw(sandbox, 1, () => true);
+    const struck = (): number => sandbox.control.faults().active[0]?.struck ?? 0;
+    for (let tries = 0; struck() === 0 && tries < 1000; tries += 1)
+      await new Promise((later) => setTimeout(later, 1));
+    expect([name, struck(), (accepted(sandbox) ?? 0) - before]).toEqual([name, 1, 1]);
+    void waiting;
+  }
+  expect(sandbox.stats().credentials[0]).toMatchObject({ rejected429: 0, largestWindow: counted.length });
+});
+
+describe("the control port", () => {
+  const report = z.object({
+    active: z.array(z.looseObject({ operation: z.string(), fault: z.string(), struck: z.number() })),
+    known: z.array(z.strictObject({ name: z.string(), what: z.string() })),
+  });
+
+  it("lists every fault with a description", async () => {
+    const sandbox = await start();
+    const { known, active } = report.parse((await portal(sandbox, "GET", "/faults")).json);
+    expect(known.map(({ name }) => name)).toEqual([...FAULTS.keys()]);
+    expect(known.length).toBeGreaterThanOrEqual(100);
+    expect(active).toEqual([]);
+  });
+
+  it("sets faults, reports how many calls they affected, and clears them", async () => {
+    const sandbox = await start();
+    const set = await portal(sandbox, "PUT", "/faults/tier", { fault: "status-503", calls: 5 });
+    expect([set.status, set.json]).toEqual([200, { operation: "tier", fault: "status-503", calls: 5 }]);
+    await portal(sandbox, "PUT", "/faults/all", { fault: "html-502" });
+    expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "check")]).toEqual([503, 502]);
+    expect(report.parse((await portal(sandbox, "GET", "/faults")).json).active).toMatchObject([
+      { operation: "tier", struck: 1 },
+      { operation: "all", struck: 1 },
+    ]);
+    await portal(sandbox, "DELETE", "/faults/tier");
+    expect(await statusOf(sandbox, "tier")).toBe(502);
+    await portal(sandbox, "DELETE", "/faults");
+    expect(dataOf(await ask(sandbox, "tier"))).toMatchObject({ current_tier: "Silver" });
+  });
+
+  it.each([
+    ["tier", { fault: "no-such-fault" }, 422],
+    ["tier", {}, 422],
+    ["tier", { fault: "status-503", more: 1 }, 422],
+    ["tier", { fault: "status-503", calls: 0 }, 422],
+    ["tier", { fault: "status-503", share: 0 }, 422],
+    ["tier", { fault: "status-503", share: 1.1 }, 422],
+    ["tier", { fault: "reset-on-accept" }, 422],
+    ["all", { fault: "connection-refused", calls: 1 }, 422],
+    ["nothing", { fault: "status-503" }, 404],
+  ])("refuses to set a fault for %s: %j", async (operation, request, status) => {
+    const sandbox = await start();
+    const reply = await portal(sandbox, "PUT", `/faults/${operation}`, request);
+    expect(reply.status).toBe(status);
+    expect(z.object({ error: z.string() }).safeParse(reply.json).success).toBe(true);
+    expect(sandbox.control.faults().active).toEqual([]);
+  });
+});

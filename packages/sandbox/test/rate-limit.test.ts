@@ -1,0 +1,132 @@
+/** The rate limit is strict in every rolling window, by a clock that the test sets. Latency comes before or after the count. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
+import { authHeaders, call, type Credential, failureOf, type Reply } from "./client.js";
+
+const running: Sandbox[] = [];
+
+async function start(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ controlPort: 0, ...options });
+  running.push(sandbox);
+  return sandbox;
+}
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
+});
+
+function get(sandbox: Sandbox, path: string, as: Credential = sandbox.credential()): Promise<Reply> {
+  return call("GET", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as) });
+}
+
+function post(sandbox: Sandbox, path: string, body: unknown, as = sandbox.credential()): Promise<Reply> {
+  return call("POST", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as), body });
+}
+
+function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
+  return call(method, `${sandbox.controlUrl}${path}`, { body });
+}
+
+const balance = (sandbox: Sandbox, as?: Credential): Promise<Reply> => get(sandbox, "/account/balance", as);
+
+describe("the rolling rate limit", () => {
+  const limited = { limit: 3, windowMs: 1000 };
+
+  it("counts requests on arrival in a window that includes its start, and doesn't count refused ones", async () => {
+    let at = 0;
+    const sandbox = await start({ rateLimit: limited, now: () => at });
+    const statusAt = async (time: number): Promise<number> => {
+      at = time;
+      return (await balance(sandbox)).status;
+    };
+    const seen = [];
+    for (const time of [0, 400, 999, 999, 1000, 1000.5, 1400, 1401]) seen.push(await statusAt(time));
+    expect(seen).toEqual([200, 200, 200, 429, 429, 200, 429, 200]);
+    expect(sandbox.stats().credentials[0]).toMatchObject({ accepted: 5, rejected429: 3, largestWindow: 3 });
+  });
+
+  it("sends a Retry-After after which a request is accepted, but not one second earlier", async () => {
+    let at = 0;
+    const sandbox = await start({ rateLimit: { limit: 1, windowMs: 5000 }, now: () => at });
+    await balance(sandbox);
+    at = 700;
+    const reply = await balance(sandbox);
+    expect(failureOf(reply)).toBe("429 rate_limit_exceeded");
+    expect(reply.headers.get("retry-after")).toBe("5");
+    at = 700 + 4000;
+    expect((await balance(sandbox)).status).toBe(429);
+    at = 700 + 5000;
+    expect((await balance(sandbox)).status).toBe(200);
+  });
+
+  it("never accepts more requests than the limit in any window, wherever it starts", async () => {
+    let at = 0;
+    const sandbox = await start({ rateLimit: { limit: 5, windowMs: 100 }, now: () => at });
+    for (let step = 0; step < 300; step += 1) {
+      at += (step * 7) % 23;
+      await balance(sandbox);
+    }
+    const [stats] = sandbox.stats().credentials;
+    const accepted = (stats?.calls ?? []).filter((one) => one.accepted).map((one) => one.at);
+    const largest = Math.max(
+      ...accepted.map((end) => accepted.filter((t) => t >= end - 100 && t <= end).length),
+    );
+    expect(largest).toBe(5);
+    expect(stats?.largestWindow).toBe(5);
+    expect((stats?.accepted ?? 0) + (stats?.rejected429 ?? 0)).toBe(300);
+  });
+
+  it("counts requests that fail for another reason, but not unauthenticated ones", async () => {
+    const sandbox = await start({ rateLimit: limited, now: () => 0 });
+    await call("GET", `${sandbox.url}/api/v1/domains`);
+    await balance(sandbox, { key: sandbox.credential().key, secret: "wrong" });
+    expect(failureOf(await get(sandbox, "/domains/nobody-has-this.af"))).toBe("404 domain_not_found");
+    expect(failureOf(await get(sandbox, "/nothing"))).toBe("404 not_found");
+    expect(failureOf(await post(sandbox, "/domains", {}))).toBe("405 method_not_allowed");
+    expect(failureOf(await balance(sandbox))).toBe("429 rate_limit_exceeded");
+    expect(sandbox.stats()).toMatchObject({ unknownKeys: 1 });
+    expect(sandbox.stats().credentials[0]).toMatchObject({
+      accepted: 3,
+      rejected429: 1,
+      refused: 1,
+      byRoute: { "GET /api/v1/domains/{domain}": 1, other: 2 },
+    });
+  });
+
+  it("can be changed while the sandbox runs, and is shown in the statistics", async () => {
+    const sandbox = await start({ rateLimit: { limit: 1, windowMs: 1000 }, now: () => 0 });
+    await balance(sandbox);
+    await portal(sandbox, "PUT", "/behaviour", { rateLimit: { limit: 2, windowMs: 1000 } });
+    expect((await balance(sandbox)).status).toBe(200);
+    expect((await balance(sandbox)).status).toBe(429);
+    expect((await portal(sandbox, "GET", "/stats")).json).toMatchObject({ rateLimit: { limit: 2 } });
+  });
+});
+
+describe("latency", () => {
+  it("of `beforeMs` passes before a request is counted, and `afterMs` afterwards", async () => {
+    const sandbox = await start();
+    const asked = performance.now();
+    sandbox.control.setBehaviour({ beforeMs: 60 });
+    await balance(sandbox);
+    sandbox.control.setBehaviour({ beforeMs: 0, afterMs: 60 });
+    const askedAgain = performance.now();
+    await balance(sandbox);
+    const answeredAt = performance.now();
+    const [first, second] = sandbox.stats().credentials[0]?.calls ?? [];
+    expect((first?.at ?? 0) - asked).toBeGreaterThanOrEqual(58);
+    expect(answeredAt - (second?.at ?? 0)).toBeGreaterThanOrEqual(58);
+    expect(second?.at).toBeGreaterThanOrEqual(askedAgain);
+  });
+
+  it("doesn't delay closing", async () => {
+    const sandbox = await start({ latency: { beforeMs: 60_000 } });
+    const pending = balance(sandbox).catch(() => "cut off");
+    await new Promise((resolve) => {
+      setTimeout(resolve, 30);
+    });
+    await sandbox.close();
+    running.splice(0);
+    expect(await pending).toBe("cut off");
+  });
+});

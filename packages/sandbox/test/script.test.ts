@@ -1,0 +1,264 @@
+/** Scripted changes: they take effect at a time on the sandbox's clock or after a number of calls. Single answers can be delayed and reordered. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { type Delivered, type Sandbox, startSandbox } from "../src/sandbox.js";
+import { FakeClock } from "../../../test/support/fake-clock.js";
+import { authHeaders, call, dataOf, type Reply } from "./client.js";
+
+const TERM = { tld: ".af", action: "registration", years: 1 } as const;
+const usd = (amount: string) => ({ amount, currency: "USD" });
+
+let clock: FakeClock;
+let sandbox: Sandbox;
+beforeEach(async () => {
+  clock = new FakeClock();
+  sandbox = await startSandbox({
+    controlPort: 0,
+    rateLimit: { limit: 1000, windowMs: 60_000 },
+    now: () => clock.monotonic(),
+    after: (delayMs, run) => clock.after(delayMs, run),
+  });
+});
+afterEach(() => sandbox.close());
+
+function post(path: string, body: unknown): Promise<Reply> {
+  return call("POST", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(sandbox.credential()), body });
+}
+const check = (domain: string, years = 1): Promise<Reply> => post("/domains/check", { domain, years });
+const checked = async (domain: string, years = 1) => dataOf(await check(domain, years));
+const quoted = async (term: object = TERM) => dataOf(await post("/pricing", term))["pricing"];
+const portal = (method: string, path: string, body?: unknown): Promise<Reply> =>
+  call(method, `${sandbox.controlUrl}${path}`, { body });
+
+const silver = usd("20.21");
+const gold = usd("18.92");
+
+describe("a change", () => {
+  test("of the tier changes every price, except one that was set, which returns to the tier's price when unset", async () => {
+    sandbox.control.setPrice("demo", { ...TERM, amountCents: 2250 });
+    sandbox.control.setTier("demo", "Gold");
+    expect([await quoted(), await quoted({ ...TERM, years: 2 })]).toEqual([usd("22.50"), usd("36.87")]);
+    sandbox.control.setPrice("demo", { ...TERM, amountCents: null });
+    expect(await quoted()).toEqual(gold);
+  });
+
+  test("makes a name premium and ordinary again, and longer terms follow the price of the first year", async () => {
+    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+    expect((await checked("kabul.af"))["pricing"]).toEqual(usd("900.00"));
+    expect((await checked("kabul.af", 2))["pricing"]).toEqual(usd("919.18"));
+    sandbox.control.setPremium("kabul.af", null);
+    expect((await checked("kabul.af"))["pricing"]).toEqual(silver);
+  });
+
+  test("drops a name and registers it", async () => {
+    sandbox.control.setTaken("google.af", false);
+    expect((await checked("google.af"))["available"]).toBe(true);
+    sandbox.control.setTaken("google.af", true);
+    expect((await checked("google.af"))["available"]).toBe(false);
+  });
+
+  test("is applied at its time, together with those that were scheduled with it", async () => {
+    sandbox.control.schedule({ afterMs: 500 }, [
+      { tier: { reseller: "demo", tier: "Gold" } },
+      { taken: { domain: "kabul.af", taken: true } },
+    ]);
+    await clock.advance(499);
+    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([silver, true]);
+    await clock.advance(1);
+    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([gold, false]);
+    expect(sandbox.control.scheduled()).toEqual([]);
+  });
+
+  test("is applied after a number of calls, the last of which doesn't see it yet", async () => {
+    sandbox.control.schedule({ afterCalls: 2 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
+    expect([await quoted(), await quoted(), await quoted()]).toEqual([silver, silver, gold]);
+  });
+
+  test("is applied in the order of time, not in the order of scheduling", async () => {
+    const price = (amountCents: number) => [{ price: { reseller: "demo", ...TERM, amountCents } }];
+    sandbox.control.schedule({ afterMs: 200 }, price(200));
+    sandbox.control.schedule({ afterMs: 100 }, price(100));
+    await clock.advance(300);
+    expect(await quoted()).toEqual(usd("2.00"));
+    sandbox.control.schedule({ afterMs: 10 }, price(300));
+    await clock.advance(10);
+    sandbox.control.setPrice("demo", { ...TERM, amountCents: 400 });
+    expect(await quoted()).toEqual(usd("4.00"));
+  });
+
+  test("that is invalid is rejected when it is scheduled, and a pending one can be dropped", async () => {
+    const tin = [{ tier: { reseller: "demo", tier: "Tin" } }];
+    expect(() => sandbox.control.schedule({ afterMs: 1 }, tin)).toThrow("there is no tier Tin");
+    sandbox.control.schedule({ afterMs: 1 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
+    sandbox.control.clearSchedule();
+    await clock.advance(1);
+    expect(await quoted()).toEqual(silver);
+  });
+});
+
+describe("a held answer", () => {
+  test("that is decided on arrival says what was true then, before a later change", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    const late = checked("kabul.af");
+    const held = await hold.caught();
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await checked("kabul.af"))["available"]).toBe(false);
+    held.release();
+    expect((await late)["available"]).toBe(true);
+  });
+
+  test("that is decided on release says what is true then", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1, decided: "on-release" });
+    const slow = checked("kabul.af");
+    const held = await hold.caught();
+    sandbox.control.setTaken("kabul.af", true);
+    held.release();
+    expect((await slow)["available"]).toBe(false);
+  });
+
+  test("is released in any order, one by one, or together with all that are left", async () => {
+    const hold = sandbox.control.hold();
+    const order: number[] = [];
+    const answers: Promise<unknown>[] = [];
+    for (const years of [1, 2, 3]) {
+      answers.push(checked("kabul.af", years).then(() => order.push(years)));
+      await hold.caught(years);
+    }
+    expect(hold.answers().map(({ asked }) => asked)).toEqual(
+      [1, 2, 3].map((years) => ({ domain: "kabul.af", years })),
+    );
+    for (const nth of [3, 1]) {
+      (await hold.caught(nth)).release();
+      await answers[nth - 1];
+    }
+    hold.release();
+    await Promise.all(answers);
+    expect([order, hold.answers(), sandbox.control.holds()]).toEqual([[3, 1, 2], [], []]);
+    expect((await check("kabul.af")).status).toBe(200);
+  });
+
+  test("can be limited to the answer to one particular request", async () => {
+    const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
+    expect((await check("kabul.af")).status).toBe(200);
+    expect((await check("herat.af", 2)).status).toBe(200);
+    const late = check("kabul.af", 2);
+    (await hold.caught()).release();
+    expect((await late).status).toBe(200);
+  });
+
+  test("is released by the clock if the hold has a duration, without holding other operations or later calls", async () => {
+    const hold = sandbox.control.hold({ operation: "quote", calls: 1, forMs: 3_000 });
+    expect((await check("kabul.af")).status).toBe(200);
+    let isAnswered = false;
+    const slow = quoted().then(() => (isAnswered = true));
+    await hold.caught();
+    expect(await quoted()).toEqual(silver);
+    await clock.advance(2_999);
+    expect(isAnswered).toBe(false);
+    await clock.advance(1);
+    expect(await slow).toBe(true);
+  });
+
+  test("that is held by latency waits on the sandbox's clock", async () => {
+    sandbox.control.setBehaviour({ afterMs: 60_000 });
+    let isAnswered = false;
+    const slow = quoted().then(() => (isAnswered = true));
+    while (sandbox.stats().credentials[0]?.accepted === 0) await clock.advance(0);
+    expect(isAnswered).toBe(false);
+    await clock.advance(60_000);
+    expect(await slow).toBe(true);
+  });
+});
+
+describe("a watcher", () => {
+  test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
+    const seen: Delivered[] = [];
+    const stop = sandbox.control.watch((answer) => seen.push(answer));
+    await portal("POST", "/holds", { operation: "quote", calls: 1 });
+    const caller = new AbortController();
+    const left = fetch(`${sandbox.url}/api/v1/pricing`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...authHeaders(sandbox.credential()) },
+      body: JSON.stringify(TERM),
+      signal: caller.signal,
+    }).catch(() => undefined);
+    await sandbox.control.holds()[0]?.caught();
+    caller.abort();
+    await left;
+    // The next request arrives after that connection has ended.
+    await check("not a name");
+    sandbox.control.holds()[0]?.release();
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    const late = check("kabul.af");
+    const held = await hold.caught();
+    await clock.advance(700);
+    held.release();
+    await late;
+    await quoted({ ...TERM, tld: ".gov.af" }).catch(() => undefined);
+    stop();
+    await quoted();
+    expect(seen).toEqual([
+      {
+        operation: "check",
+        fact: { domain: "kabul.af", years: 1, available: true, price: { cents: 2021, currency: "USD" } },
+        arrivedMs: 0,
+        decidedMs: 0,
+        deliveredMs: 700,
+      },
+    ]);
+  });
+});
+
+describe("the control port", () => {
+  test("schedules changes, shows the pending ones, and drops them", async () => {
+    const price = { reseller: "demo", ...TERM, amount: "22.50" };
+    const changes = [
+      { price },
+      { tier: { reseller: "demo", tier: "Gold" } },
+      { taken: { domain: "kabul.af", taken: true } },
+      { premium: { domain: "herat.af", firstYear: { USD: "900.00" } } },
+    ];
+    expect((await portal("POST", "/changes", { afterMs: 1000, changes })).status).toBe(201);
+    expect((await portal("GET", "/changes")).json).toEqual([
+      { id: 1, due: { afterMs: 1000 }, change: expect.arrayContaining([changes[1]]) },
+    ]);
+    await clock.advance(1000);
+    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([usd("22.50"), false]);
+    expect((await portal("POST", "/changes", { afterCalls: 1, changes: [changes[1]] })).status).toBe(201);
+    expect((await portal("DELETE", "/changes")).status).toBe(200);
+    expect((await portal("GET", "/changes")).json).toEqual([]);
+    for (const wrong of [{ changes }, { afterMs: 1, changes: [] }, { afterCalls: 0, changes }])
+      expect((await portal("POST", "/changes", wrong)).status).toBe(422);
+  });
+
+  test("changes a name and a price immediately", async () => {
+    await portal("PUT", "/names/google.af", { taken: false, premium: { USD: "900.00" } });
+    expect(await checked("google.af")).toMatchObject({ available: true, pricing: usd("900.00") });
+    await portal("PUT", "/names/google.af", { premium: null });
+    expect((await checked("google.af"))["pricing"]).toEqual(silver);
+    await portal("PUT", "/resellers/demo/prices", { ...TERM, amount: "7.77" });
+    await portal("PUT", "/resellers/demo/prices", { ...TERM, amount: null });
+    expect(await quoted()).toEqual(silver);
+  });
+
+  test("holds answers and releases them in any order", async () => {
+    expect((await portal("POST", "/holds", { operation: "check" })).json).toEqual({ id: 1 });
+    const [first, second] = [check("kabul.af"), check("herat.af")];
+    const hold = sandbox.control.holds()[0];
+    await hold?.caught(2);
+    const listed = hold?.answers() ?? [];
+    expect((await portal("GET", "/holds")).json).toEqual([
+      {
+        id: 1,
+        operation: "check",
+        answers: listed.map(({ id, operation, asked }) => ({ id, operation, asked })),
+      },
+    ]);
+    const { id } = listed[1] ?? { id: 0 };
+    expect((await portal("POST", `/holds/1/answers/${id}/release`)).status).toBe(200);
+    await Promise.race([first, second]);
+    expect((await portal("POST", `/holds/1/answers/${id}/release`)).status).toBe(404);
+    expect((await portal("DELETE", "/holds/1")).status).toBe(200);
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    expect((await portal("DELETE", "/holds/1")).status).toBe(404);
+  });
+});

@@ -1,0 +1,207 @@
+/** The storefront's layout in three languages, on phone and desktop, light and dark: no layout shifts, no cut text, no axe violations. */
+import { expect, test } from "@jest/globals";
+import type { Route } from "playwright-core";
+import { refusal } from "../../../test/browser/answers.js";
+import { describeWithBrowser, DESKTOP, PHONE } from "../../../test/browser/browser.js";
+import { CUT } from "../../../test/browser/looks.js";
+import { done, openShop, row, searchFor, texts } from "../../../test/browser/storefront.js";
+
+/** Touch targets that are smaller than 44 px, with their sizes. */
+const SMALL = `[...document.querySelectorAll("main :is(button, a, select, input, label), .languages a, .cart-bar")]
+  .filter((one) => one.checkVisibility() && !one.closest("label:has(input)")?.contains(one.closest("input")))
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([{ width, height }]) => width > 1 && (height < 44 || width < 44))
+  .map(([{ width, height }, one]) => Math.round(width) + "x" + Math.round(height) + " " + one.outerHTML.slice(0, 60))`;
+
+/** The focused element if the cart bar covers more than half of it. */
+const HIDDEN = `(() => {
+  const focused = document.activeElement;
+  const [bar, { top, bottom, height }] = [document.querySelector("#cart-bar"), focused.getBoundingClientRect()];
+  const isCovered = focused !== bar && bottom - Math.max(top, bar.getBoundingClientRect().top) > height / 2;
+  return isCovered ? focused.outerHTML : null;
+})()`;
+
+describeWithBrowser("the storefront", () => {
+  const shop = openShop();
+
+  test.each([
+    ["fa", "fa-AF", "قیمت یک نام", /^۳ از ۴ نام قابل ثبت است/],
+    ["ps", "ps", "د یوه نوم بیه", /^له ۴ نومونو څخه ۳/],
+  ])(
+    "is shown in %s from right to left with its own digits, and remembers the language",
+    async (language, tag, heading, found) => {
+      const { page, picture, axe } = await shop.visitor(PHONE);
+      await page.locator(`[data-language="${language}"]`).click();
+      const root = page.locator("html");
+      expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual([tag, "rtl"]);
+      await page.goto("/");
+      expect(await page.locator("#results-heading").textContent()).toBe(heading);
+      await searchFor(page, "کابل");
+      expect(await page.locator("#search-status").textContent()).toMatch(found);
+      expect((await texts(page, ".names .domain"))[0]).toBe("کابل.af");
+      expect((await texts(page, "tbody td"))[0]).toMatch(/۲۶٫۹۹/);
+      await page.locator(".name button").first().click();
+      await picture(`storefront-rtl-${language}`);
+      expect(await axe()).toEqual([]);
+      await page.locator('[data-language="en"]').click();
+      expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual(["en", "ltr"]);
+      expect(await page.locator("#live").textContent()).toBe("");
+    },
+  );
+
+  test.each(["en", "fa", "ps"])(
+    "keeps the names of a search in their places on a phone when their prices arrive: %s",
+    async (language) => {
+      const { page } = await shop.visitor({
+        ...PHONE,
+        language,
+        before: (page) =>
+          page.route("/v1/search?*", async (route) => {
+            await new Promise((later) => setTimeout(later, 300));
+            await route.continue();
+          }),
+      });
+      const places = (): Promise<unknown> =>
+        page.evaluate(`[...document.querySelectorAll(".name")].map((row) => Math.round(row.offsetTop))`);
+      await page.locator("#query").focus();
+      await page.keyboard.type(`mazar-${language}`);
+      await page.keyboard.press("Enter");
+      await page.locator('.name[data-state="looking"]').first().waitFor();
+      const before = await places();
+      await done(page);
+      expect(await page.locator('.name[data-state="available"]').count()).toBeGreaterThan(1);
+      expect(await places()).toEqual(before);
+    },
+  );
+
+  test.each([
+    ["phone", "en", PHONE, "kabul"],
+    ["phone", "fa", PHONE, "google"],
+    ["desktop", "en", DESKTOP, "google"],
+    ["desktop", "ps", DESKTOP, "kabul"],
+  ] as const)(
+    "has no layout shifts and is never wider than the screen: %s, %s",
+    async (name, language, size, word) => {
+      // Longer than the half second during which browsers attribute layout shifts to an input.
+      const late = async (route: Route): Promise<void> => {
+        await new Promise((later) => setTimeout(later, 550));
+        await route.continue();
+      };
+      let refused = false;
+      const { page, moved, picture } = await shop.visitor({
+        ...size,
+        language,
+        before: async (page) => {
+          for (const path of ["/v1/prices", "/v1/quotes"]) await page.route(path, late);
+          await page.route("/v1/search?*", async (route) => {
+            if (route.request().url().includes("only=known") || refused) return late(route);
+            refused = true;
+            await new Promise((later) => setTimeout(later, 550));
+            return route.fulfill(refusal("upstream_failed", 502));
+          });
+        },
+      });
+      await page.locator("#query").focus();
+      await page.keyboard.type("a-rather-long-name-that-somebody-may-want-to-have-for-the-shop");
+      await page.keyboard.press("Enter");
+      await page.locator('#search-status[data-kind="failed"]').waitFor();
+      await searchFor(page, word);
+      if (word === "google") await page.locator("#ideas").waitFor();
+      await row(page, `${word}.net.af`).locator("button").click();
+      await page.locator("#cart-confirm").click();
+      await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+      await picture(`storefront-${name}-${language}`);
+      expect(await moved()).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+    },
+  );
+
+  test.each([
+    ["light", "en", "desktop"],
+    ["dark", "en", "phone"],
+    ["light", "fa", "phone"],
+    ["dark", "ps", "phone"],
+    ["dark", "fa", "desktop"],
+    ["light", "ps", "desktop"],
+  ] as const)(
+    "has no axe violations before and after a search, and no cut text: %s, %s, %s",
+    async (colorScheme, language, size) => {
+      const { page, axe, picture } = await shop.visitor({
+        colorScheme,
+        language,
+        ...(size === "desktop" ? DESKTOP : PHONE),
+      });
+      expect(await axe()).toEqual([]);
+      await searchFor(page, "gold");
+      await page.locator(".name .button").first().click();
+      await picture(`storefront-${colorScheme}-${language}-${size}`);
+      expect(await axe()).toEqual([]);
+      expect(await page.evaluate(CUT)).toEqual([]);
+    },
+  );
+
+  test.each(["en", "fa", "ps"])("fits a phone: %s", async (language) => {
+    // The part of the screen that an on-screen keyboard leaves.
+    const viewport = { width: 360, height: 400 };
+    const { page, picture } = await shop.visitor({ ...PHONE, viewport, language });
+    await page.locator("#query").tap();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await done(page);
+    const seen = await page.evaluate(
+      `(() => { const { top } = document.querySelector(".name.exact .domain").getBoundingClientRect(); return top; })()`,
+    );
+    expect(Number(seen)).toBeGreaterThanOrEqual(0);
+    expect(Number(seen)).toBeLessThan(viewport.height - 40);
+    await page.locator(".name button").first().tap();
+    expect(await page.locator("#cart-bar-total").textContent()).toMatch(/26[.٫]99|۲۶٫۹۹/);
+    const bar = await page.locator("#cart-bar").boundingBox();
+    expect(Math.round((bar?.y ?? 0) + (bar?.height ?? 0))).toBe(viewport.height);
+    await page.screenshot({ path: `test-output/storefront-keyboard-${language}.png` });
+    await picture(`storefront-fits-${language}`);
+    expect(await page.evaluate(SMALL)).toEqual([]);
+    await page.locator("#cart-bar").tap();
+    await page.locator("#cart-confirm").tap();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+  });
+
+  test.each([
+    ["a phone", PHONE.viewport],
+    ["a desktop at 400 %", { width: 320, height: 225 }],
+  ])("never hides the keyboard's focus behind the cart bar: %s", async (_, viewport) => {
+    const { page } = await shop.visitor({ viewport });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await row(page, "kabul.com.af").locator("button").press("Enter");
+    const stops: unknown[] = [];
+    await page.locator("#query").focus();
+    do {
+      await page.keyboard.press("Tab");
+      stops.push(await page.evaluate("document.activeElement.id || document.activeElement.outerHTML"));
+      expect(await page.evaluate(HIDDEN)).toBeNull();
+    } while (stops.at(-1) !== "cart-bar" && stops.length < 40);
+    expect(stops).toContain("add-kabul.net.af");
+    expect(stops.at(-1)).toBe("cart-bar");
+  });
+
+  test("shows which term is chosen in forced colours", async () => {
+    const { page } = await shop.visitor({ forcedColors: "active" });
+    const colour = (at: number): Promise<unknown> =>
+      page.evaluate(`getComputedStyle(document.querySelectorAll(".terms span")[${at}]).color`);
+    expect(await colour(0)).not.toBe(await colour(1));
+  });
+
+  test.each(["en", "fa", "ps"])("fits a small phone at 200 %%: %s", async (language) => {
+    const viewport = { width: 180, height: 370 };
+    const { page, picture } = await shop.visitor({ ...PHONE, viewport, deviceScaleFactor: 2, language });
+    const widthOfPage = () => page.evaluate("document.documentElement.scrollWidth");
+    expect(await widthOfPage()).toBe(viewport.width);
+    await searchFor(page, "kabul");
+    await page.locator(".name button").first().tap();
+    await picture(`storefront-zoom-${language}`);
+    expect(await widthOfPage()).toBe(viewport.width);
+    const [term, price] = [".item select", ".item .price"].map((part) => page.locator(part));
+    const [above, below] = [await term?.boundingBox(), await price?.boundingBox()];
+    expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
+  });
+});

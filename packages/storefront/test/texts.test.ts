@@ -1,0 +1,158 @@
+/** The storefront's logic that needs no browser: interpreting what people type, and exact amounts. */
+import { describe, expect, test } from "@jest/globals";
+import { StorefrontProblem } from "../../client/src/client.js";
+import { parseSearchTerm } from "../../../src/domain-name.js";
+import { ServiceError } from "../../../src/errors.js";
+import { perYear, sumOf } from "../src/storefront/money.js";
+import { meaningOf, rowsFor } from "../src/storefront/query.js";
+import { en } from "../src/storefront/texts/en.js";
+import { fa } from "../src/storefront/texts/fa.js";
+import { ps } from "../src/storefront/texts/ps.js";
+import { REASONS, wordsFor } from "../src/storefront/texts/texts.js";
+
+const SOLD = [".af", ".com.af", ".net.af", ".org.af"];
+const name = (q: string, ...offers: string[]) => ({ kind: "name", q, offers });
+const list = (names: string[], leftOut = 0) => ({ kind: "list", names, leftOut });
+
+describe("what people type", () => {
+  test.each([
+    ["", { kind: "none" }],
+    [" ,\n; ", { kind: "none" }],
+    ["kabul", name("kabul")],
+    [" kabul ", name("kabul")],
+    ["kabul,", name("kabul")],
+    ["KABUL.AF", name("KABUL.AF")],
+    ["https://www.kabul.com.af/shop", name("https://www.kabul.com.af/shop")],
+    ["my shop", name("myshop", "my-shop")],
+    ["my  new\u00A0shop", name("mynewshop", "my-new-shop")],
+    ["my shop.af", name("myshop.af", "my-shop.af")],
+    ["دکان من", name("دکانمن", "دکان-من")],
+    ["kabul.com", name("kabul.com", "kabul.af")],
+    ["https://www.kabul.co.uk/x?y=1", name("https://www.kabul.co.uk/x?y=1", "kabul.af")],
+    ["https://kabul.com.af:8080/", name("https://kabul.com.af:8080/")],
+    ["https://kabul.com:8080/", name("https://kabul.com:8080/", "kabul.af")],
+    ["hp.com", name("hp.com", "hp.af")],
+    ["shop@kabul.com", name("shop@kabul.com")],
+    ["kabul .af", name("kabul.af")],
+    ["kabul. af", name("kabul.af")],
+    ["kabul / herat", name("kabul/herat")],
+    ["kabul - herat", name("kabul-herat")],
+    ["(kabul.com)", name("(kabul.com)")],
+    ["10.0.0.1", name("10.0.0.1", "10.af")],
+    [".com", name(".com")],
+    ["kabul.", name("kabul.")],
+    ["Green tea. ", name("Greentea.", "Green-tea")],
+    ["\u200Fکابل\u200F.af", name("کابل.af")],
+    ["\u200Cکابل\u200C", name("کابل")],
+    ["می\u200Cخواهم", name("می\u200Cخواهم", "میخواهم")],
+    ["علي", name("علي", "علی")],
+    ["KABUL۲۴", name("KABUL۲۴", "kabul24")],
+    ["٢٤٧", name("٢٤٧", "247")],
+    ["کابل٢٤", name("کابل٢٤", "کابل۲۴")],
+    ["کابل24", name("کابل24")],
+    ["شركت من", name("شركتمن", "شركت-من", "شرکتمن")],
+    ["https://كابل.af/", name("https://كابل.af/", "کابل.af")],
+    ["kabul, herat", list(["kabul.af", "herat.af"])],
+    ["kabul\nherat.com.af\r\n\r\nbalkh", list(["kabul.af", "herat.com.af", "balkh.af"])],
+    ["کابل، هرات؛ بلخ", list(["کابل.af", "هرات.af", "بلخ.af"])],
+    ["a.af b.com.af\tc.af", list(["a.af", "b.com.af", "c.af"])],
+    ["a.af b.com.af c.com", list(["a.af", "b.com.af", "c.af"])],
+    ["Kabul, kabul.af, KABUL", list(["kabul.af"])],
+    ["my shop, your shop", list(["myshop.af", "yourshop.af"])],
+    [
+      Array.from({ length: 25 }, (_, at) => `n${at}`).join(","),
+      list(
+        Array.from({ length: 20 }, (_, at) => `n${at}.af`),
+        5,
+      ),
+    ],
+  ])("is interpreted correctly: %j", (text, meaning) => {
+    expect(meaningOf(text, SOLD)).toEqual(meaning);
+  });
+
+  test("leads to no offers before the TLDs sold are known", () => {
+    expect(meaningOf("kabul.com", [])).toEqual(name("kabul.com"));
+  });
+
+  test.each([
+    ["kabul", "kabul", SOLD],
+    ["https://www.kabul.org.af/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["KABUL.af", "kabul", SOLD],
+    ["https://kabul.org.af:443/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["kabul.org.af:443", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["https://me:secret@kabul.org.af/", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+  ])("gets a row for each TLD, the exact one first: %j", (q, label, tlds) => {
+    expect(rowsFor(q, SOLD)).toEqual({ label, tlds });
+  });
+});
+
+describe("the refusal of a name", () => {
+  const REFUSED = [
+    "https://",
+    "a".repeat(64),
+    "kab_ul",
+    "kabulکابل",
+    "کار\u200Cها",
+    "shop😀",
+    "ka..bul.af",
+    "-kabul",
+    "com.af",
+    "kabul.com",
+    "https://kabul",
+    "a.b.af",
+    "shop@kabul.af",
+  ];
+
+  function refusal(text: string, sold: readonly string[] = SOLD): ServiceError {
+    try {
+      parseSearchTerm(text, sold, "q");
+    } catch (error) {
+      if (error instanceof ServiceError) return error;
+    }
+    throw new Error(`${text} was not refused`);
+  }
+
+  test.each([...REFUSED.map((text) => [text, SOLD] as const), ["kabul.af", []] as const])(
+    "has a reason in each language: %s",
+    (text, sold) => {
+      const { code, detail, errors } = refusal(text, sold);
+      expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
+      const problem = new StorefrontProblem(code, detail, { errors });
+      const reasons = [en, fa, ps].map((texts) => wordsFor(texts, problem));
+      expect(new Set(reasons).size).toBe(3);
+      expect(reasons[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
+    },
+  );
+
+  test("uses every translated reason except three", () => {
+    const others = ["is missing", "must be one of", "no name of this label"];
+    const refusals = [...REFUSED.map((text) => refusal(text)), refusal("kabul.af", [])];
+    const messages = refusals.map(({ errors }) => errors[0]?.message ?? "");
+    const unused = REASONS.filter((reason) => !messages.some((message) => message.startsWith(reason)));
+    expect(unused).toEqual(others);
+  });
+});
+
+describe("amounts", () => {
+  const usd = (amount: string) => ({ amount, currency: "USD" });
+
+  test.each([
+    ["48.99", 2, "24.50"],
+    ["70.99", 3, "23.67"],
+    ["0.01", 3, "0.01"],
+    ["0.00", 2, "0.00"],
+    ["90071992547409.93", 1, "90071992547409.93"],
+    ["100", 3, "34"],
+  ])("are divided by years and rounded up: %s for %i years is %s a year", (amount, years, each) => {
+    expect(perYear(usd(amount), years)).toEqual(usd(each));
+  });
+
+  test("are added up exactly and separately for each currency", () => {
+    const afn = { amount: "1500", currency: "AFN" };
+    expect(sumOf([usd("0.10"), usd("0.20"), afn, usd("26.99"), afn])).toEqual([
+      usd("27.29"),
+      { amount: "3000", currency: "AFN" },
+    ]);
+    expect(sumOf([])).toEqual([]);
+  });
+});

@@ -1,0 +1,125 @@
+/** Starts Debian's Chromium, or its headless shell if that is installed, and visits pages while recording everything that a page must never do. */
+import { describe, test } from "@jest/globals";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { z } from "zod";
+
+/** The timeout of hooks that start a browser. The first start on a busy machine is slow. */
+export const STARTING_MS = 60_000;
+
+/** The headless shell starts and renders in half the time. */
+const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path));
+const PICTURES = fileURLToPath(new URL("../../test-output/", import.meta.url));
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A suite that needs a browser. Without one it is skipped with a message, or fails if `REQUIRE_BROWSER=1` is set. */
+export function describeWithBrowser(name: string, suite: () => void): void {
+  if (CHROMIUM !== undefined) describe(name, suite);
+  else if (process.env["REQUIRE_BROWSER"] === "1")
+    test(`${name}: needs chromium`, () => {
+      throw new Error("chromium is not installed, and REQUIRE_BROWSER=1 is set");
+    });
+  else
+    describe(name, () => {
+      test.skip("skipped: chromium is not installed (apt-get install chromium)", () => {});
+    });
+}
+
+/** Chromium's own sandbox needs permissions that containers don't have. The browser visits only the service. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({
+    ...(CHROMIUM !== undefined && { executablePath: CHROMIUM }),
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    timeout: STARTING_MS - 5_000,
+  });
+}
+
+export const DESKTOP = { viewport: { width: 1280, height: 900 } } as const;
+export const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true } as const;
+
+export interface Visit {
+  readonly page: Page;
+  /** What a page must never do: requests to other hosts, violations of its policy, and uncaught errors. */
+  readonly faults: readonly string[];
+  /** The transferred bytes of everything loaded from `/` and `/assets/`. */
+  weight(): Promise<number>;
+  /** The layout shifts that weren't caused by an input. */
+  moved(): Promise<string[]>;
+  /** The axe rules that the page violates now, each with the elements. */
+  axe(): Promise<string[]>;
+  /** Saves a picture of the whole page as it is now, under test-output/. */
+  picture(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const WATCH = `
+  globalThis.watched = { moved: [], violations: [] };
+  document.addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) => {
+    watched.violations.push(effectiveDirective + " " + blockedURI);
+  });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue;
+      const nodes = entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? "text");
+      watched.moved.push(entry.value.toFixed(4) + " " + nodes.join(" "));
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+`;
+
+/** Doesn't open a page yet, because routes and clocks have to be set before the first `page.goto`. */
+export async function visit(
+  browser: Browser,
+  origin: string,
+  options: BrowserContextOptions,
+): Promise<Visit> {
+  const context = await browser.newContext({ baseURL: origin, locale: "en", ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const faults: string[] = [];
+  const sizes: Promise<number>[] = [];
+  await page.addInitScript(WATCH);
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    // The page handles refusals and lost connections, but Chromium logs each of them.
+    const isRefusal =
+      /^Failed to load resource: (?:the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(
+        message.text(),
+      );
+    if (["error", "warning"].includes(message.type()) && !isRefusal)
+      faults.push(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    if (new URL(request.url()).origin !== origin) faults.push(`request: ${request.url()}`);
+  });
+  page.on("requestfinished", (request) => {
+    if (/^\/(?:$|staff$|assets\/)/.test(new URL(request.url()).pathname))
+      sizes.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
+  });
+  return {
+    page,
+    faults,
+    weight: async () => (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0),
+    moved: async () => z.array(z.string()).parse(await page.evaluate("watched.moved")),
+    async axe() {
+      const results = z.object({
+        violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
+      });
+      await page.evaluate(AXE);
+      const { violations } = results.parse(await page.evaluate("axe.run({ resultTypes: ['violations'] })"));
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+    },
+    async picture(name) {
+      mkdirSync(PICTURES, { recursive: true });
+      await page.screenshot({ path: `${PICTURES}${name}.png`, fullPage: true });
+    },
+    async close() {
+      const violations = z
+        .array(z.string())
+        .parse(page.isClosed() ? [] : await page.evaluate("watched.violations"));
+      faults.push(...violations.map((what) => `policy: ${what}`));
+      await context.close();
+    },
+  };
+}
