@@ -54,17 +54,24 @@ const rooms = {
   "engine\\.ts": [...seen, "pools.ts", "storefront/", "account/", "audit/"],
   "http/edge/": [...words, "redis.ts", "metrics.ts", "quota/", "wire/", "storefront/"],
   "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "account/", "audit/"],
-  "probe/(?!main\\.ts)": [...seen, "redis-link.ts", "sandbox/open-points.ts", "sandbox/presets.ts"],
-  "probe/main\\.ts": [...seen, "probe/", "sandbox/config.ts", "sandbox/sandbox.ts"],
+  "probe/": [...seen, "redis-link.ts"],
   "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "start-failure\\.ts": ["config/"],
-  "service\\.ts": [...seen, "redis-link.ts", "app.ts", "start-failure.ts", "sandbox/"],
-  "main\\.ts": ["code-cache.ts", "service.ts"],
-  "sandbox/": ["root.ts"],
-  // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.
-  "pages/": ["wire/pages.ts", "http/figures.ts", "quota/lane.ts"],
+  "service\\.ts": [...seen, "redis-link.ts", "app.ts", "start-failure.ts"],
+  "main\\.ts": ["service.ts"],
 };
+
+/** Which packages each package may import. Of the service they may import `wire/pages.ts` alone, which contains only types. */
+const packages = {
+  client: [],
+  sandbox: [],
+  probe: ["sandbox"],
+  storefront: ["client"],
+  operator: ["client", "storefront"],
+};
+/** Those that the service runs: the embedded sandbox, and what reads the probe's answers. */
+const used = { "service\\.ts": ["sandbox"], "probe/": ["sandbox", "probe"] };
 
 const homes = {
   axios: "upstream/",
@@ -72,10 +79,9 @@ const homes = {
   "lru-cache": "(?:cache/|bounded-map\\.ts$)",
   winston: "logger\\.ts$",
   ioredis: "redis-connection\\.ts$",
-  express: "(?:app\\.ts$|http/|sandbox/)",
+  express: "(?:app\\.ts$|http/)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise-check|auth/customer-tokens)\\.ts$",
-  uplot: "pages/operator/",
 };
 
 const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");
@@ -86,15 +92,16 @@ module.exports = {
     { name: "must-resolve", severity: "error", from: {}, to: { couldNotResolve: true } },
     {
       name: "only-what-production-installs",
+      comment: "The pages are bundled.",
       severity: "error",
-      from: {},
+      from: { pathNot: "^packages/(?:client|storefront|operator)/" },
       to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"] },
     },
     {
       name: "every-file-has-a-room",
       comment: "Say in .dependency-cruiser.cjs what the new file or folder may import.",
       severity: "error",
-      from: { pathNot: Object.keys(rooms).map((room) => `^src/${room}`) },
+      from: { path: "^src/", pathNot: Object.keys(rooms).map((room) => `^src/${room}`) },
       to: { path: "^src/" },
     },
     ...Object.entries(rooms).map(([room, inner]) => ({
@@ -102,6 +109,27 @@ module.exports = {
       severity: "error",
       from: { path: `^src/${room}` },
       to: { path: "^src/", pathNot: [`^src/${room}`, ...inner.map((path) => `^src/${literal(path)}`)] },
+    })),
+    ...Object.entries(packages).map(([name, others]) => ({
+      name: `package:${name}`,
+      severity: "error",
+      from: { path: `^packages/${name}/src/` },
+      to: {
+        path: "^(?:src|packages)/",
+        pathNot: ["^src/wire/pages\\.ts$", ...[name, ...others].map((one) => `^packages/${one}/`)],
+      },
+    })),
+    {
+      name: "service:few-packages",
+      severity: "error",
+      from: { path: "^src/", pathNot: Object.keys(used).map((file) => `^src/${file}`) },
+      to: { path: "^packages/" },
+    },
+    ...Object.entries(used).map(([file, names]) => ({
+      name: `service:${file.replaceAll("\\", "")}`,
+      severity: "error",
+      from: { path: `^src/${file}` },
+      to: { path: "^packages/", pathNot: names.map((name) => `^packages/${name}/`) },
     })),
     ...Object.entries(homes).map(([name, home]) => ({
       name: `one-home:${name}`,

@@ -10,6 +10,7 @@ export default {
     "^af-storefront-(sandbox|probe)/(.*)\\.js$": "<rootDir>/packages/$1/src/$2",
     "^(\\.{1,2}/.*)\\.js$": "$1",
   },
+  reporters: ["default", "<rootDir>/test/support/skipped.js"],
   testTimeout: 120_000,
   maxWorkers: 2,
   collectCoverageFrom: ["src/**/*.ts", "packages/*/src/**/*.ts"],

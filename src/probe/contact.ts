@@ -2,7 +2,13 @@
  * The six calls of the probe: at most one to each endpoint. Each is a call that the service itself makes, through the service's own client,
  * so it stays within the quota, the deadline and the size limits. No call is meant to fail.
  */
-import { type Answer, type CallResult, type Contact, dataOf, type Kind } from "af-storefront-probe/contact.js";
+import {
+  type Answer,
+  type CallResult,
+  type Contact,
+  dataOf,
+  type Kind,
+} from "af-storefront-probe/contact.js";
 import { isWhole, listIn, recordIn } from "af-storefront-probe/records.js";
 import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";

@@ -1,4 +1,6 @@
 /** `npm run probe [-- --json]`: reads the service's settings, prints the result on stdout and errors on stderr, and sets the exit code. */
+import { existsSync } from "node:fs";
+import { loadEnvFile } from "node:process";
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
 import { type Config, readConfig } from "../config/env.js";
@@ -13,6 +15,7 @@ const EXIT_CODES: Readonly<Record<Result["verdict"], number>> = { copes: 0, fail
 const NOT_PROBED = 2;
 const NOTICE_EVERY_MS = 5000;
 
+if (existsSync(".env")) loadEnvFile(".env");
 try {
   const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
   const settings = readConfig(process.env, systemClock, parseWorld);

@@ -76,7 +76,7 @@ export async function startService({
   node = THIS_NODE,
 }: StartOptions = {}): Promise<Server> {
   return new Server({
-    command: [node.path, "--min-semi-space-size=4", "--max-semi-space-size=16", "dist/main.js"],
+    command: [node.path, "dist/main.js"],
     port: await freePort(),
     env: {
       CLIENT_RATE_PER_MINUTE: ENDLESS,

@@ -11,7 +11,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { timesOf } from "../../src/quota/ledger/protocol.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
+import { type Balance, startNginx } from "../support/nginx.js";
 import { startPeer } from "./candidates.js";
 import { ask, Replica } from "./fleet-replica.js";
 import { type Faults, oneRedis, redisBehindSentinel, type SharedRedis } from "./fleet-redis.js";
@@ -128,7 +128,6 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     behindNginx === undefined
       ? null
       : await startNginx(
-          nginxProgram ?? "nginx",
           replicas.map(({ port }) => port),
           behindNginx,
         );

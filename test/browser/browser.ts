@@ -1,36 +1,27 @@
 /** Starts Debian's Chromium, or its headless shell if that is installed, and visits pages while recording everything that a page must never do. */
-import { describe, test } from "@jest/globals";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { z } from "zod";
+import { describeWith, pathOf } from "../support/tools.js";
 
 /** The timeout of hooks that start a browser. The first start on a busy machine is slow. */
 export const STARTING_MS = 60_000;
 
-/** The headless shell starts and renders in half the time. */
-const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path));
+const CHROMIUM = pathOf("chromium");
 const PICTURES = fileURLToPath(new URL("../../test-output/", import.meta.url));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A suite that needs a browser. Without one it is skipped with a message, or fails if `REQUIRE_BROWSER=1` is set. */
+/** A suite that needs a browser. */
 export function describeWithBrowser(name: string, suite: () => void): void {
-  if (CHROMIUM !== undefined) describe(name, suite);
-  else if (process.env["REQUIRE_BROWSER"] === "1")
-    test(`${name}: needs chromium`, () => {
-      throw new Error("chromium is not installed, and REQUIRE_BROWSER=1 is set");
-    });
-  else
-    describe(name, () => {
-      test.skip("skipped: chromium is not installed (apt-get install chromium)", () => {});
-    });
+  describeWith("chromium", name, suite);
 }
 
 /** Chromium's own sandbox needs permissions that containers don't have. The browser visits only the service. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
-    ...(CHROMIUM !== undefined && { executablePath: CHROMIUM }),
+    ...(CHROMIUM !== null && { executablePath: CHROMIUM }),
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     timeout: STARTING_MS - 5_000,
   });

@@ -1,6 +1,6 @@
 /** The commands in the documentation do what it says. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
@@ -13,6 +13,7 @@ import {
   startService,
   temporaryFolder,
 } from "../support/service.js";
+import { testWith } from "../support/tools.js";
 import { type Block, blocksOf, read, ROOT } from "./support/markdown.js";
 
 const run = promisify(execFile);
@@ -58,7 +59,7 @@ describe("the README", () => {
     const { scripts } = z
       .object({ scripts: z.record(z.string(), z.string()) })
       .parse(JSON.parse(read("package.json")));
-    expect(scripts["start"]).toBe("exec node --min-semi-space-size=4 --max-semi-space-size=16 dist/main.js");
+    expect(scripts["start"]).toBe("node dist/main.js");
     const started = spawnService({});
     const health = await started.ask("/health");
     expect(health.body).toMatchObject({
@@ -91,14 +92,13 @@ describe("the README", () => {
   });
 });
 
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-
 describe("docs/going-live.md", () => {
   const blocks = blocksOf(read("docs/going-live.md")).filter(({ language }) => language === "sh");
   const [health = "", ...staffCommands] = blocks.flatMap(curlsOf);
   const scripts = blocks.map(({ code }) => code).filter((code) => /secrets|> \.env/.test(code));
 
-  (hasOpenssl ? test : test.skip)(
+  testWith(
+    ["openssl"],
     "leads from an empty folder to a service on a live upstream, step by step",
     async () => {
       const folder = temporaryFolder();
@@ -109,15 +109,14 @@ describe("docs/going-live.md", () => {
         const TOKEN = stdout.trim();
         // Without this, the service would wait, because it can't know what was spent before.
         const env = { QUOTA_COLD_START: "assume-free", PORT: "0", HOST: "127.0.0.1" };
-        const node = ["--env-file=.env"];
 
-        const probe = await run(process.execPath, [...node, `${ROOT}dist/probe/main.js`], {
+        const probe = await run(process.execPath, [`${ROOT}dist/probe/main.js`], {
           cwd: folder.path,
           env: { PATH: process.env["PATH"], ...env },
         });
         expect(probe.stdout).toContain("not seen");
 
-        const service = spawnService(env, { cwd: folder.path, node });
+        const service = spawnService(env, { cwd: folder.path });
         const ask: Ask = service.ask;
         const healthy = await ask(curlOf(health).path);
         expect(healthy.text).toContain('"description":"Live upstream."');

@@ -8,7 +8,7 @@ import { readConfig } from "../../src/config/env.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { PROBLEM_MEANINGS } from "../../src/http/edge/problem-kinds.js";
-import { BENCHES, BY_NAME_ALONE, QUOTA } from "../bench/benches.js";
+import { BENCHES } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
 import { read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
@@ -127,7 +127,6 @@ test("the README lists the endpoints of the OpenAPI document and the pages", () 
 
 test("the table of benchmarks lists those that can be run", () => {
   const rows = tableOf(read("docs/development.md"), "name", "shows");
-  const names = Object.keys({ ...BENCHES, ...BY_NAME_ALONE }).filter((name) => !(name in QUOTA));
   const listed = rows.map(([name]) => plain(name).replace(/ .*/, ""));
-  expect(listed.toSorted()).toEqual(["quota", ...names].toSorted());
+  expect(listed.toSorted()).toEqual(Object.keys(BENCHES).toSorted());
 });

@@ -1,11 +1,12 @@
 /** Behind nginx, which sends the requests of many clients over a few keep-alive connections: no request is smuggled, and no answers are swapped. */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { nginxProgram, type Proxy, startNginx } from "../support/nginx.js";
+import { type Proxy, startNginx } from "../support/nginx.js";
 import { play, type Sent, sequences } from "../support/pipelining.js";
+import { describeWith } from "../support/tools.js";
 import { answersIn, exchange, get } from "../support/raw.js";
 import { type Service, startService, until } from "../support/service.js";
 
@@ -16,10 +17,7 @@ const NAUGHTY = z
   .array(z.string())
   .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
 
-/** If it isn't installed: `apt-get install nginx`. */
-const withNginx = nginxProgram === null ? describe.skip : describe;
-
-withNginx("behind nginx", () => {
+describeWith("nginx", "behind nginx", () => {
   let service: Service;
   let nginx: Proxy;
   const urls: string[] = [];
@@ -37,7 +35,7 @@ withNginx("behind nginx", () => {
     service.server.on("request", ({ url = "" }) => {
       urls.push(url);
     });
-    nginx = await startNginx(nginxProgram ?? "", [service.port]);
+    nginx = await startNginx([service.port]);
   });
   afterAll(async () => {
     await nginx.close();

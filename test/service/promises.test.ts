@@ -1,6 +1,6 @@
 /** Price promises over HTTP: they contain exactly what was shown, others verify them with the published key, and staff can look them up. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,7 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { claimsOf, claimsShape, headOf, money, term } from "../support/promise.js";
 import { bearer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
+import { testWith } from "../support/tools.js";
 import { upstreamAt } from "../support/upstream.js";
 
 const run = promisify(execFile);
@@ -337,8 +338,8 @@ describe("a reseller's checkout in a separate process", () => {
     await expectVerification({ command: process.execPath, file: "checkout.mjs", code });
   });
 
-  const hasPhp = spawnSync("php", ["--version"]).status === 0;
-  (hasPhp ? test : test.skip)(
+  testWith(
+    ["php"],
     "verifies a promise with the PHP code from the docs, and rejects altered ones",
     async () => {
       const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;

@@ -8,6 +8,7 @@ import { overviewShape } from "../../src/wire/staff.js";
 import * as conditions from "../support/conditions.js";
 import { crowd, inScene, type Scene } from "../support/conditions.js";
 import { bearer, until } from "../support/service.js";
+import { testWith } from "../support/tools.js";
 
 type Overview = z.infer<typeof overviewShape>;
 
@@ -30,7 +31,7 @@ test("an ordinary hour raises no alarm", () =>
     }
   }));
 
-test.each([
+const ALARMS: readonly (readonly [RegExp, conditions.Condition])[] = [
   [/^In the last minute, visitors were asked to try again later/, conditions.moreVisitorsThanCalls],
   [/^The registry reported that its limit is exceeded\. Calls are paused/, conditions.upstreamLimits],
   [/^The registry keeps failing, so only trial requests are made: .*check/, conditions.upstreamFails],
@@ -43,18 +44,23 @@ test.each([
   [/^Redis can't be reached\./, conditions.redisLost],
   [/^Redis refuses commands\./, conditions.redisRefuses],
   [/^1 signed promise has fallen below the minimum price\. Margin lost: /, conditions.marginLost],
-])("%s is raised with its condition and ends with it", (text, condition) =>
-  inScene(condition, async (scene) => {
-    const raised = async (): Promise<Alarm | undefined> =>
-      (await alarmsOf(scene)).find((alarm) => text.test(alarm.text));
-    expect(await raised()).toBeUndefined();
-    await condition.cause(scene);
-    await until(async () => (await raised()) !== undefined, "the alarm");
-    expect((await raised())?.todo).toMatch(/^[A-Z].{20,}\.$/);
-    await condition.cure(scene);
-    await until(async () => (await raised()) === undefined, "the end of the alarm");
-  }),
-);
+];
+for (const [text, condition] of ALARMS)
+  testWith(
+    condition.withRedis === true ? ["redis-server"] : [],
+    `${text} is raised with its condition and ends with it`,
+    () =>
+      inScene(condition, async (scene) => {
+        const raised = async (): Promise<Alarm | undefined> =>
+          (await alarmsOf(scene)).find((alarm) => text.test(alarm.text));
+        expect(await raised()).toBeUndefined();
+        await condition.cause(scene);
+        await until(async () => (await raised()) !== undefined, "the alarm");
+        expect((await raised())?.todo).toMatch(/^[A-Z].{20,}\.$/);
+        await condition.cure(scene);
+        await until(async () => (await raised()) === undefined, "the end of the alarm");
+      }),
+  );
 
 test("the alarm for long waits says that nobody is refused only if that is true", () =>
   inScene({ env: { UPSTREAM_RATE_LIMIT: "60", QUOTA_MAX_WAIT_MS: "20000" } }, async (scene) => {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SignJWT } from "jose";
 import { z } from "zod";
 import { openApiDocument } from "../../src/http/openapi.js";
+import { pathOf, testWith } from "../support/tools.js";
 import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { faultsOf, isObject, objectAt, schemaValidator } from "../support/openapi.js";
@@ -471,13 +472,19 @@ describe("with little quota", () => {
       }
     }));
 
-  const nginx = "/usr/sbin/nginx";
-  (existsSync(nginx) ? test : test.skip)("a buffering proxy forwards each event as it arrives", () =>
+  testWith(["nginx"], "a buffering proxy forwards each event as it arrives", () =>
     withLowQuota(20_000, async ({ service, clock }) => {
       const folder = temporaryFolder();
       const at = (name: string): string => join(folder.path, name);
       writeFileSync(at("conf"), proxyConfig(service.port, at));
-      const proxy = spawn(nginx, ["-p", folder.path, "-e", at("error.log"), "-c", at("conf")]);
+      const proxy = spawn(pathOf("nginx") ?? "nginx", [
+        "-p",
+        folder.path,
+        "-e",
+        at("error.log"),
+        "-c",
+        at("conf"),
+      ]);
       const gone = new Promise((done) => proxy.once("close", done));
       try {
         // nginx writes it once it listens; the socket exists before that.

@@ -1,17 +1,11 @@
 /** nginx as operators run it in front of the service: one worker, and keep-alive HTTP/1.1 connections to the replicas. */
-import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exchange, get } from "./raw.js";
+import { pathOf } from "./tools.js";
 import { freePort } from "./free-port.js";
 import { temporaryFolder } from "./service.js";
-
-/** Where packages install it. Some of these folders aren't in an ordinary user's PATH. */
-const CANDIDATES = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
-
-/** Null if nginx isn't installed. */
-export const nginxProgram =
-  CANDIDATES.find((path) => (path.includes("/") ? existsSync(path) : !spawnSync(path, ["-v"]).error)) ?? null;
 
 export interface Proxy {
   readonly port: number;
@@ -22,7 +16,6 @@ export interface Proxy {
 export type Balance = "round robin" | "least connections";
 
 export async function startNginx(
-  program: string,
   servicePorts: readonly number[],
   balance: Balance = "round robin",
 ): Promise<Proxy> {
@@ -32,7 +25,7 @@ export async function startNginx(
   const port = await freePort();
   const file = join(folder.path, "nginx.conf");
   writeFileSync(file, configuration(folder.path, port, servicePorts, balance));
-  const child = spawn(program, ["-p", folder.path, "-c", file], { stdio: "ignore" });
+  const child = spawn(pathOf("nginx") ?? "nginx", ["-p", folder.path, "-c", file], { stdio: "ignore" });
   const exited = new Promise<void>((done) => {
     child.once("exit", () => {
       folder.remove();

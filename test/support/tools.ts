@@ -1,14 +1,58 @@
-/** Programs that tests run only if they are installed. */
-import { expect, test } from "@jest/globals";
+/** Programs that some tests need. Without them these tests are skipped, with the command that installs them in their name. */
+import { describe, expect, test } from "@jest/globals";
 import { spawnSync } from "node:child_process";
 
-export function isInstalled(tool: string): boolean {
-  return spawnSync("sh", ["-c", `command -v ${tool}`]).status === 0;
+/** The Debian package of each. */
+const PACKAGES = {
+  "redis-server": "redis-server",
+  chromium: "chromium",
+  nginx: "nginx",
+  promtool: "prometheus",
+  php: "php-cli",
+  openssl: "openssl",
+  "systemd-analyze": "systemd",
+  kotlinc: "kotlin",
+} as const;
+
+type Tool = keyof typeof PACKAGES;
+
+/** Other programs that are as good, and preferred. */
+const PREFERRED: Partial<Readonly<Record<Tool, string>>> = { chromium: "chromium-headless-shell" };
+
+/** The path of the program, or null if it isn't installed. */
+export function pathOf(tool: Tool): string | null {
+  for (const name of [PREFERRED[tool] ?? tool, tool]) {
+    const { status, stdout } = spawnSync("/bin/sh", ["-c", `command -v ${name}`], { encoding: "utf8" });
+    if (status === 0) return stdout.trim();
+  }
+  return null;
 }
 
-/** A test that is skipped if one of the tools isn't installed. */
-export const testWithTool = (...tools: readonly string[]): typeof test.skip =>
-  tools.every(isInstalled) ? test : test.skip;
+/** Those that `.ci/run` installs: it sets REQUIRE_TOOLS=1, and then tests that need them fail where they are missing. */
+const INSTALLED_IN_CI = new Set<Tool>(["redis-server", "chromium", "nginx", "promtool", "php", "openssl"]);
+
+function missing(tools: readonly Tool[]): string | null {
+  const absent = tools.filter((tool) => pathOf(tool) === null);
+  if (absent.length === 0) return null;
+  const isRequired = process.env["REQUIRE_TOOLS"] === "1";
+  if (isRequired && absent.some((tool) => INSTALLED_IN_CI.has(tool)))
+    throw new Error(`${absent.join(", ")} must be installed, because REQUIRE_TOOLS=1 is set`);
+  return `(skipped: apt-get install ${absent.map((tool) => PACKAGES[tool]).join(" ")})`;
+}
+
+/** A suite that needs a program. */
+export function describeWith(tool: Tool, name: string, suite: () => void): void {
+  const reason = missing([tool]);
+  if (reason === null) describe(name, suite);
+  else describe.skip(`${name} ${reason}`, suite);
+}
+
+/** A test that needs programs. */
+export function testWith(tools: readonly Tool[], name: string, run: () => void | Promise<void>): void {
+  const reason = missing(tools);
+  if (reason === null) test(name, run);
+  else test.skip(`${name} ${reason}`, run);
+}
 
 /** Runs a command and expects it to succeed. */
 export function succeeds(command: string, ...args: string[]): void {

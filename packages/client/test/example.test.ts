@@ -7,7 +7,13 @@ import { fileURLToPath } from "node:url";
 import type { Browser } from "playwright-core";
 import { FakeClock } from "../../../test/support/fake-clock.js";
 import { type Service, startService } from "../../../test/support/service.js";
-import { describeWithBrowser, PHONE, startBrowser, STARTING_MS, visit } from "../../../test/browser/browser.js";
+import {
+  describeWithBrowser,
+  PHONE,
+  startBrowser,
+  STARTING_MS,
+  visit,
+} from "../../../test/browser/browser.js";
 
 const CLIENT = fileURLToPath(new URL("../", import.meta.url));
 const PAGE = join(CLIENT, "examples/browser");

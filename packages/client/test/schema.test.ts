@@ -5,14 +5,13 @@ import { readFileSync } from "node:fs";
 import { partOf } from "../part.js";
 import { openApiDocument } from "../../../src/http/openapi.js";
 
-const typesIn = (name: string): string =>
-  readFileSync(new URL(`../src/${name}.ts`, import.meta.url), "utf8");
+const typesIn = (name: string): string => readFileSync(new URL(`../src/${name}.ts`, import.meta.url), "utf8");
 
 test.each([
   ["schema", ["visitors", "customers"]],
   ["staff-schema", ["staff"]],
 ])(
-  "%s is generated from the current document (if not: npm run build && cd client && npm ci && npm run generate)",
+  "%s is generated from the current document (if not: npm run build && npm run generate -w packages/client)",
   (name, tags) => {
     const part = JSON.stringify(partOf(openApiDocument({ version: "0" }), tags));
     expect(/^\/\/ sha256: ([0-9a-f]{64})$/m.exec(typesIn(name))?.[1]).toBe(

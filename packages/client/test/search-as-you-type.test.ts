@@ -2,13 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Clock, install } from "@sinonjs/fake-timers";
 import { z } from "zod";
-import {
-  createClient,
-  now,
-  searchAsYouType,
-  type SearchState,
-  type TypedSearch,
-} from "../src/index.js";
+import { createClient, now, searchAsYouType, type SearchState, type TypedSearch } from "../src/index.js";
 import { canBeName } from "../src/search-as-you-type.js";
 
 interface Asked {

@@ -8,7 +8,13 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../../src/clock.js";
 import { type Service, startService, temporaryFolder } from "../../../test/support/service.js";
-import { describeWithBrowser, PHONE, startBrowser, STARTING_MS, visit } from "../../../test/browser/browser.js";
+import {
+  describeWithBrowser,
+  PHONE,
+  startBrowser,
+  STARTING_MS,
+  visit,
+} from "../../../test/browser/browser.js";
 
 const ANNA = "anna-may-read-and-operate";
 const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");

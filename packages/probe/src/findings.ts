@@ -2,7 +2,12 @@
  * For each point that the upstream's document leaves open: what the answers showed, which sandbox settings behave the same, and whether the
  * service interpreted it correctly. Nothing is guessed: what no answer showed is reported as not seen.
  */
-import { OPEN_POINTS, openPoints, type ShapeSettings, type Switch } from "af-storefront-sandbox/open-points.js";
+import {
+  OPEN_POINTS,
+  openPoints,
+  type ShapeSettings,
+  type Switch,
+} from "af-storefront-sandbox/open-points.js";
 import { all, type Answer, type Contact, dataOf, isUnderstood } from "./contact.js";
 import {
   amountForms,

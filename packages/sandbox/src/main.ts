@@ -1,5 +1,6 @@
 /** The sandbox as a process: environment, `--preset`, one start line, signals. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { loadEnvFile } from "node:process";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import type { ShapeSettings } from "./open-points.js";
@@ -37,6 +38,7 @@ function shapesOf(preset: string): ShapeSettings {
 }
 
 async function main(): Promise<void> {
+  if (existsSync(".env")) loadEnvFile(".env");
   const { preset } = parseArgs({ options: { preset: { type: "string" } } }).values;
   const settings = environment.safeParse(process.env);
   if (!settings.success) {

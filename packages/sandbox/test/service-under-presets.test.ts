@@ -4,7 +4,13 @@ import { z } from "zod";
 import { PRESET_NAMES, type PresetName } from "../src/presets.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
 import { promiseFault } from "../../../test/support/promise.js";
-import { bearer, problemOf, type Question, type Service, startService } from "../../../test/support/service.js";
+import {
+  bearer,
+  problemOf,
+  type Question,
+  type Service,
+  startService,
+} from "../../../test/support/service.js";
 
 const RETAIL = `
 currency: USD

@@ -4,7 +4,15 @@ import type { Page } from "playwright-core";
 import { CHECK } from "../../../test/support/service.js";
 import { onSearch, result, streamed } from "../../../test/browser/answers.js";
 import { describeWithBrowser } from "../../../test/browser/browser.js";
-import { done, enter, openShop, row, searchFor, texts, typeSlowly } from "../../../test/browser/storefront.js";
+import {
+  done,
+  enter,
+  openShop,
+  row,
+  searchFor,
+  texts,
+  typeSlowly,
+} from "../../../test/browser/storefront.js";
 
 describeWithBrowser("a visitor's hands", () => {
   const shop = openShop();

@@ -15,7 +15,14 @@ import {
 } from "../../../test/browser/answers.js";
 import { describeWithBrowser, type Visit } from "../../../test/browser/browser.js";
 import { CUT, LOOKS, type Look, screenOf } from "../../../test/browser/looks.js";
-import { done, enter, openShop, row, searchFor, type VisitorOptions } from "../../../test/browser/storefront.js";
+import {
+  done,
+  enter,
+  openShop,
+  row,
+  searchFor,
+  type VisitorOptions,
+} from "../../../test/browser/storefront.js";
 
 interface State {
   readonly before?: VisitorOptions["before"];
