@@ -26,14 +26,14 @@ describe.each(PAGES)("%s", (page) => {
   });
 
   test("mentions only files and folders that exist", () => {
-    const named = [...prose(read(page)).matchAll(/`((?:src|test|config|docs|client|\.ci)\/[\w./-]*)`/g)];
-    const base = page.startsWith("client/") ? `${ROOT}client/` : ROOT;
+    const named = [...prose(read(page)).matchAll(/`((?:src|test|config|docs|packages|\.ci)\/[\w./-]*)`/g)];
+    const base = page.startsWith("packages/") ? `${ROOT}${dirname(page)}/` : ROOT;
     expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(base + path))).toEqual([]);
   });
 
   test("mentions only scripts that package.json has", () => {
-    const named = [...read(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name = ""]) => name);
-    const inClient = page.startsWith("client/") || page.endsWith("development.md");
+    const named = [...read(page).matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, name = ""]) => name);
+    const inClient = page.startsWith("packages/client/") || page.endsWith("development.md");
     expect(named.filter((name) => !(name in scripts) && !(inClient && name === "generate"))).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const PAGES: readonly string[] = [
   "README.md",
   "CHANGELOG.md",
-  "client/README.md",
+  "packages/client/README.md",
   ...readdirSync(`${ROOT}docs`)
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`),
