@@ -10,7 +10,7 @@ test("every requirement refers to tests that exist", () => {
   const rows = text.split("\n").filter((line) => /^\| \d+\.\d+\.\d+/.test(line));
   expect(rows.length).toBeGreaterThan(40);
   for (const row of rows) {
-    const tests = [...row.matchAll(/`(test\/[^`]+)`/g)].map(([, path]) => path ?? "");
+    const tests = [...row.matchAll(/`((?:packages\/\w+\/)?test\/[^`]+)`/g)].map(([, path]) => path ?? "");
     expect([row, tests.length]).not.toEqual([row, 0]);
     for (const path of tests) expect([path, existsSync(new URL(path, ROOT))]).toEqual([path, true]);
   }

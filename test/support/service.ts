@@ -5,11 +5,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, type IncomingMessage, request, type Server } from "node:http";
+import { Agent, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import supertest from "supertest";
 import { z } from "zod";
 import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
@@ -230,46 +231,67 @@ function portOf(address: string | AddressInfo | null): number {
   return address.port;
 }
 
-/** Sends requests to a port with Node's own client, because fetch adds and hides headers. */
+/** Sends requests to a port with supertest, over connections of this agent, and reads each answer as it is. */
 export function asker(port: number, agent: Agent): Ask {
-  return (path, { method = "GET", headers = {}, body } = {}) =>
-    new Promise((done, failed) => {
-      const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-      const outgoing = request(
-        {
-          host: "127.0.0.1",
-          port,
-          path,
-          method,
-          agent,
-          headers: {
-            ...(text !== undefined && {
-              "Content-Type": "application/json",
-              "Content-Length": String(Buffer.byteLength(text)),
-            }),
-            ...headers,
-          },
-        },
-        (response) => {
-          readAnswer(response).then(done, failed);
-        },
-      );
-      outgoing.on("error", failed);
-      outgoing.end(text);
-    });
+  const service = supertest(`http://127.0.0.1:${port}`);
+  return async (path, { method = "GET", headers = {}, body } = {}) => {
+    const { pathname, search } = new URL(path, "http://localhost");
+    if (pathname + search !== path) throw new Error(`supertest would change ${path}; use raw.ts`);
+    const question = questionOf(service, method, path)
+      .agent(agent)
+      .redirects(0)
+      .ok(() => true)
+      .buffer(true)
+      .parse(readText)
+      .set({
+        "Accept-Encoding": "identity",
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+      })
+      .set({ ...headers });
+    const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+    const answer = await (text === undefined ? question : question.send(text));
+    return answerOf(answer.status, z.record(z.string(), z.unknown()).parse(answer.headers), answer.body);
+  };
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answer> {
+function questionOf(service: ReturnType<typeof supertest>, method: string, path: string): supertest.Test {
+  switch (method) {
+    case "GET":
+      return service.get(path);
+    case "HEAD":
+      return service.head(path);
+    case "POST":
+      return service.post(path);
+    case "PUT":
+      return service.put(path);
+    case "PATCH":
+      return service.patch(path);
+    case "DELETE":
+      return service.delete(path);
+    case "OPTIONS":
+      return service.options(path);
+    default:
+      throw new Error(`the wire itself is tested with test/support/raw.ts, not ${method}`);
+  }
+}
+
+function readText(response: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
   const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(z.instanceof(Buffer).parse(chunk));
-  const text = Buffer.concat(chunks).toString("utf8");
+  response.on("data", (chunk: Buffer) => chunks.push(chunk));
+  response.on("end", () => {
+    done(null, Buffer.concat(chunks).toString("utf8"));
+  });
+}
+
+function answerOf(status: number, fields: Readonly<Record<string, unknown>>, content: unknown): Answer {
+  const text = typeof content === "string" ? content : "";
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(response.headers))
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  for (const [name, value] of Object.entries(fields))
+    headers[name] = Array.isArray(value) ? value.join(", ") : String(value);
   const isText = headers["content-encoding"] === undefined;
   const isJson = isText && /[/+]json\b/.test(headers["content-type"] ?? "") && text !== "";
   const body: unknown = isJson ? JSON.parse(text) : text;
-  return { status: response.statusCode ?? 0, headers, text, body };
+  return { status, headers, text, body };
 }
 
 const problemShape = z.strictObject({
