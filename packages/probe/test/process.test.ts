@@ -10,7 +10,7 @@ import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
 import { temporaryFolder } from "../../../test/support/service.js";
 import { upstreamAt } from "../../../test/support/upstream.js";
 
-const DIST = fileURLToPath(new URL("../../../dist/", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 interface Ended {
   readonly code: number | null;
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 function start(script: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
-  const child = spawn(process.execPath, [join(DIST, script), ...args], {
+  const child = spawn(process.execPath, [join(ROOT, script), ...args], {
     env: { PATH: process.env["PATH"], STATE_DIR: join(folder.path, "state"), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -45,7 +45,7 @@ function start(script: string, args: readonly string[], env: Readonly<Record<str
 async function run(
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
-  script = "probe/main.js",
+  script = "dist/probe/main.js",
 ): Promise<Ended> {
   const child = start(script, args, env);
   let [stdout, stderr] = ["", ""];
@@ -135,7 +135,7 @@ describe("npm run sandbox -- --preset", () => {
     expect(result.shapes).toMatchObject({ takenStatus: "UNAVAILABLE", notManaged: "refusal-in-200" });
     const file = join(folder.path, "seen.json");
     writeFileSync(file, `\n> af-storefront@0.1.0 probe\n> node dist/probe/main.js --json\n\n${first.stdout}`);
-    const url = await urlOf(start("sandbox/main.js", ["--preset", file], anyPorts));
+    const url = await urlOf(start("packages/sandbox/dist/main.js", ["--preset", file], anyPorts));
     const again = await run(["--json"], {
       ...env,
       UPSTREAM_BASE_URL: url,
@@ -149,14 +149,14 @@ describe("npm run sandbox -- --preset", () => {
     const file = join(folder.path, "own.json");
     writeFileSync(file, '{"preset":"rails","limitStatus":403}');
     const children = [
-      start("sandbox/main.js", ["--preset", file], anyPorts),
-      start("sandbox/main.js", ["--preset", "terse"], anyPorts),
+      start("packages/sandbox/dist/main.js", ["--preset", file], anyPorts),
+      start("packages/sandbox/dist/main.js", ["--preset", "terse"], anyPorts),
     ];
     for (const url of await Promise.all(children.map(urlOf))) expect(url).toMatch(/^http:/);
     writeFileSync(file, '{"shapes":{"takenStatus":"gone"}}');
     const wrong = await Promise.all(
       [file, join(folder.path, "absent")].map((preset) =>
-        run(["--preset", preset], anyPorts, "sandbox/main.js"),
+        run(["--preset", preset], anyPorts, "packages/sandbox/dist/main.js"),
       ),
     );
     expect(wrong.map(({ code, stdout }) => [code, stdout])).toEqual([
