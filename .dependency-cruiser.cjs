@@ -11,6 +11,7 @@ const words = [
   "idna2008.ts",
   "money.ts",
   "clock.ts",
+  "request-ids.ts",
   "turns.ts",
   "file-text.ts",
   "json.ts",
@@ -35,7 +36,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|saved-file|state-dir|system-error)\\.ts":
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|request-ids|turns|file-text|json|secret|logger|root|saved-file|state-dir|system-error)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts", "wire/"],

@@ -1,3 +1,5 @@
+import { serving } from "./request-ids.js";
+
 /** The source of time for every part; only tests replace it. Durations never jump with the wall clock. */
 export interface Clock {
   /** Wall-clock time in ms since the epoch, for timestamps that people read. */
@@ -25,7 +27,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now() + MACHINE_AHEAD_MS,
   after(delayMs, run) {
-    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS));
+    // Otherwise a timer that sets the next one would belong forever to the request that set the first.
+    const timer = serving(null, () => setTimeout(run, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS)));
     timer.unref();
     return () => {
       clearTimeout(timer);

@@ -113,7 +113,6 @@ export function createEngine(settings: EngineSettings): Engine {
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
-    callsPerSecond: (1000 * config.quota.limit) / config.quota.windowMs,
     currencies: () => policies.current().wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),

@@ -17,7 +17,7 @@ import type { Answered } from "../upstream/call.js";
 import type { Combination } from "../upstream/contract.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
-import type { RawAnswer } from "../upstream/reply.js";
+import type { UpstreamResponse } from "../upstream/transport.js";
 import type { Operation } from "../upstream/vocabulary.js";
 import { isFields } from "../upstream/written-json.js";
 
@@ -30,7 +30,7 @@ interface ContactSettings {
 
 /** Makes the calls one after another, and continues if one fails. */
 export async function contact({ upstream: settings, sold, ask }: ContactSettings): Promise<Contact> {
-  const answers: RawAnswer[] = [];
+  const answers: UpstreamResponse[] = [];
   const upstream = createUpstream({
     ...settings,
     onAnswer: (answer) => {
@@ -139,7 +139,7 @@ const ACCESS_DENIED =
   /(?:api|account).{0,4}access|access.{0,24}(?:enabled|allowed)|address|allow.?list|white.?list|(?:^|[^a-z])ip(?:[^a-z]|$)/i;
 
 function answerOf(
-  { status, headers, body }: RawAnswer,
+  { status, headers, body }: UpstreamResponse,
   operation: Operation,
   asked: DomainName | null,
 ): Answer {

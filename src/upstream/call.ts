@@ -9,7 +9,7 @@ import type { Log } from "../logger.js";
 import type { Ask, Permit, Quota } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
-import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
+import { failureCodeOf, notUnderstood, timedOut, upstreamFailed } from "./failures.js";
 import { type Operation, OPERATIONS } from "./vocabulary.js";
 import type { Reply, ReplyReader } from "./reply.js";
 import { createSlots } from "./slots.js";
@@ -195,7 +195,6 @@ export function createCaller(settings: CallerSettings): Caller {
       throw error;
     } finally {
       endCall(outcome);
-      if (outcome !== "success") transport.distrust();
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
       use.ended();
       slots.withdrawUseless();
@@ -205,10 +204,11 @@ export function createCaller(settings: CallerSettings): Caller {
   function resultOf<T>(
     reply: Reply,
     request: Call<T>,
-    { fingerprint, role }: Credential,
+    credential: Credential,
     use: Use,
     askedMs: number,
   ): Exclude<Result<T>, "withdrawn"> {
+    const { fingerprint, role } = credential;
     const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
       const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
@@ -225,7 +225,9 @@ export function createCaller(settings: CallerSettings): Caller {
     switch (reply.kind) {
       case "answer":
         accepted();
-        return valueOf(request.decode(reply.data));
+        const value = request.decode(reply.data);
+        if (contains(value, credential)) throw notUnderstood("it repeats the credential");
+        return valueOf(value);
       case "absent":
         // A 403 for one domain may mean that the domain isn't managed or that the credential is refused, so it proves neither.
         if (reply.status !== 403) accepted();
@@ -267,7 +269,7 @@ export function createCaller(settings: CallerSettings): Caller {
       const response = await transport.send(credential, request, permit);
       httpStatus = response.status;
       outcome = String(response.status);
-      const reply = await readReply(response, { operation, name, credential });
+      const reply = readReply(response, { operation, name, credential });
       if (reply.kind === "rejected") outcome = "upstream_failed";
       return reply;
     } catch (error) {
@@ -328,4 +330,16 @@ export function createCaller(settings: CallerSettings): Caller {
       onFailure: (act) => void onFailure.push(act),
     },
   };
+}
+
+/** Shorter keys could occur by chance. */
+const MIN_SECRET_LENGTH = 8;
+
+/** Whether a value that staff or customers may see has the key or the secret in one of its texts. */
+function contains(value: unknown, { key, secret }: Credential): boolean {
+  const text = JSON.stringify(value).toLowerCase();
+  return [key, secret].some(
+    (part) =>
+      part.length >= MIN_SECRET_LENGTH && text.includes(JSON.stringify(part).slice(1, -1).toLowerCase()),
+  );
 }

@@ -17,9 +17,9 @@ import {
   type DomainRecord,
   type Tier,
 } from "./contract.js";
-import { createReplyReader, type RawAnswer } from "./reply.js";
+import { createReplyReader } from "./reply.js";
 import { createUnexpected, type Unexpected } from "./unexpected.js";
-import { createTransport } from "./transport.js";
+import { createTransport, type UpstreamResponse } from "./transport.js";
 
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
@@ -41,12 +41,10 @@ export interface Upstream {
 
 export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "readReply"> {
   readonly baseUrl: string;
-  /** How many calls the quota allows. Default: a few. */
-  readonly callsPerSecond?: number;
   /** Prices in other currencies are refused. Default: any currency is accepted. */
   readonly currencies?: () => ReadonlySet<string>;
   /** Receives every response before it is interpreted. */
-  readonly onAnswer?: (answer: RawAnswer) => void;
+  readonly onAnswer?: (answer: UpstreamResponse) => void;
 }
 
 export function createUpstream(settings: UpstreamSettings): Upstream {
@@ -64,7 +62,6 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       method: "POST",
       path: "/api/v1/domains/check",
       body: { domain: name.ascii, years },
-      isNamedInAnswer: true,
       name,
       decode: (data: unknown) => decodeCheck(data, name, years, currencies?.()),
     }) as const;

@@ -65,7 +65,7 @@ test("requests of clients that leave before they are served are each logged once
   });
   const logged = () =>
     service.stdout
-      .filter((line) => line.includes('"requestId":"client-'))
+      .filter((line) => line.includes('"http.request"') && line.includes('"requestId":"client-'))
       .map((line) => requestLine.parse(JSON.parse(line)));
   await until(() => logged().length >= CLIENTS, "the log line of every request");
   await service.stop();

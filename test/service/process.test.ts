@@ -27,6 +27,8 @@ import {
   until,
 } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
+import { AVAILABLE } from "../upstream/support/bench.js";
+import { startStub, success } from "../upstream/support/stub.js";
 
 let folder: ReturnType<typeof temporaryFolder>;
 let running: ServiceProcess[];
@@ -96,6 +98,90 @@ test("the service keeps running after the reader of its log has gone", async () 
   service.child.stdout?.destroy();
   for (let n = 0; n < 3; n += 1) expect((await service.ask("/livez")).status).toBe(200);
   expect(service.child.exitCode).toBeNull();
+});
+
+test("a request's ids are on all of its log lines and go upstream, and nothing else that the client sent does", async () => {
+  const stub = await startStub((socket, seen) => {
+    const isQuote = seen.path === "/api/v1/pricing";
+    success(isQuote ? { amount: "12.34", currency: "USD" } : AVAILABLE)(socket, seen);
+  });
+  try {
+    const service = start({
+      UPSTREAM_BASE_URL: stub.url,
+      UPSTREAM_SERVICE_KEY: "a-service-key",
+      UPSTREAM_SERVICE_SECRET: "a-service-secret",
+      QUOTA_COLD_START: "assume-free",
+    });
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const ask = (headers: Readonly<Record<string, string>>) =>
+      service.ask("/v1/availability?domain=kabul.af", { headers });
+    await service.listening;
+    const answers = await Promise.all([
+      ask({
+        "x-request-id": "one-of-two",
+        traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+        tracestate: "vendor=inbound",
+        baggage: "inbound=1",
+        authorization: "Bearer inbound",
+        cookie: "inbound=1",
+        "user-agent": "inbound",
+        "accept-language": "inbound",
+        "x-forwarded-for": "203.0.113.7",
+        "x-service-key": "inbound",
+        "x-inbound": "inbound",
+      }),
+      service.ask("/v1/prices", { headers: { "x-request-id": "two-of-two", traceparent: "inbound" } }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+
+    const checks = stub.seen.filter(({ path }) => path === "/api/v1/domains/check");
+    const [{ headers }] = z.tuple([z.looseObject({ headers: z.map(z.string(), z.string()) })]).parse(checks);
+    expect([...headers.keys()].sort()).toEqual(
+      [
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "traceparent",
+        "user-agent",
+        "x-request-id",
+        "x-service-key",
+        "x-service-secret",
+      ].sort(),
+    );
+    expect(headers.get("x-request-id")).toBe("one-of-two");
+    expect(headers.get("traceparent")).toMatch(
+      new RegExp(`^00-${traceId}-(?!00f067aa0ba902b7)[0-9a-f]{16}-01$`),
+    );
+    expect(JSON.stringify(stub.seen.map((seen) => [...seen.headers]))).not.toMatch(/inbound|203\.0\.113/);
+
+    await service.stop();
+    const lines = service.stdout.map((line) =>
+      z
+        .looseObject({
+          event: z.string(),
+          operation: z.string().optional(),
+          requestId: z.string().optional(),
+        })
+        .parse(JSON.parse(line)),
+    );
+    const idsOf = (event: string, operation?: string) =>
+      lines
+        .filter((line) => line.event === event && (operation === undefined || line.operation === operation))
+        .map(({ requestId, traceId: trace }) => [requestId, trace]);
+    expect(idsOf("upstream.call", "check")).toEqual([["one-of-two", traceId]]);
+    expect(idsOf("http.request")).toEqual(
+      expect.arrayContaining([
+        ["one-of-two", traceId],
+        ["two-of-two", undefined],
+      ]),
+    );
+    expect(lines.find(({ event }) => event === "server.listening")).not.toHaveProperty("requestId");
+  } finally {
+    await stub.close();
+  }
 });
 
 describe("a start", () => {

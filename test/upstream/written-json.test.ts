@@ -97,7 +97,7 @@ test("any JSON is parsed as JavaScript parses it, except that digits are kept", 
       const value: unknown = JSON.parse(text);
       expect(plain(parseWrittenJson(JSON.stringify(value, null, space)))).toEqual(value);
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 

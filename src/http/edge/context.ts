@@ -12,6 +12,7 @@ import type { Log } from "../../logger.js";
 import type { Metrics } from "../../metrics.js";
 import type { Lane } from "../../quota/lane.js";
 import type { Ask } from "../../quota/quota.js";
+import { type RequestIds, serving, traceIn } from "../../request-ids.js";
 import type { VisitorAsk } from "../../storefront/name-facts.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { addressOf, askerOf, clientOf } from "./client.js";
@@ -21,7 +22,7 @@ const MAX_LISTENERS = 100;
 const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 class RequestContext {
-  readonly id: string;
+  readonly ids: RequestIds;
   readonly method: string;
   readonly startedAtMs: number;
   /** The pattern of the matching route; never the path itself, which may contain a name. */
@@ -39,10 +40,14 @@ class RequestContext {
 
   constructor(request: Request, clock: Clock) {
     this.startedAtMs = clock.monotonic();
-    this.id = requestId(request);
+    this.ids = { requestId: requestId(request), trace: traceIn(request.headers.traceparent) };
     this.method = request.method;
     this.#address = addressOf(request);
     setMaxListeners(MAX_LISTENERS, this.#hangUp.signal);
+  }
+
+  get id(): string {
+    return this.ids.requestId;
   }
 
   /** The client as counted by the limits: an IPv4 address or IPv6 /56. */
@@ -95,7 +100,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): Acces
   };
 }
 
-/** Gives every request a context, and every answer an `x-request-id` and a line in the access log. */
+/** Gives every request a context, its log lines its ids, and every answer an `x-request-id` and a line in the access log. */
 export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
     const context = new RequestContext(request, clock);
@@ -104,9 +109,11 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
     response.once("close", () => {
       const finished = response.writableFinished;
       if (!finished) context.hangUp();
-      accessLog(context, finished ? response.statusCode : 499);
+      serving(context.ids, () => {
+        accessLog(context, finished ? response.statusCode : 499);
+      });
     });
-    next();
+    serving(context.ids, next);
   };
 }
 

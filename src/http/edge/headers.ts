@@ -97,7 +97,14 @@ function preflight(origins: readonly string[]) {
   return cors({
     origin: [...origins],
     methods: ["GET", "HEAD", "POST"],
-    allowedHeaders: ["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
+    allowedHeaders: [
+      "Authorization",
+      "Content-Type",
+      "If-None-Match",
+      "Last-Event-ID",
+      "Traceparent",
+      "X-Request-Id",
+    ],
     exposedHeaders: ["ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"],
     maxAge: 600,
     // The routes answer OPTIONS themselves, with Allow.

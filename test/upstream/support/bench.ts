@@ -55,7 +55,6 @@ export interface Bench {
 export interface BenchSettings {
   readonly baseUrl: string;
   readonly timeoutMs?: number;
-  readonly callsPerSecond?: number;
   readonly clock?: Clock;
   readonly standby?: boolean;
   /** Default: ACTIVE. */
@@ -73,7 +72,6 @@ export interface BenchSettings {
 export function createBench({
   baseUrl,
   timeoutMs = 5000,
-  callsPerSecond = 1,
   clock = systemClock,
   standby = false,
   credential = ACTIVE,
@@ -116,7 +114,6 @@ export function createBench({
     baseUrl,
     timeoutMs,
     windowMs: 60_000,
-    callsPerSecond,
     credentials,
     failuresToOpen,
     quotaOf: async (credential) =>
