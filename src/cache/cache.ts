@@ -3,7 +3,7 @@
  * (`facts.ts`), loads once for any number of simultaneous callers on all replicas that share it, and caches failures briefly. The age of a
  * fact counts from its request.
  */
-import { createLru } from "../bounded-map.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
@@ -162,10 +162,10 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     caution = () => 0,
     failureKind = () => "remembered",
   } = settings;
-  const known = createLru<string, Entry<V>>(settings.entries);
+  const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   /** Facts requested before the last purge that arrived after it: at most as many as loads were in flight at the purge. */
   const late = new Map<string, Evidence<V>>();
-  const failed = createLru<string, { error: unknown; atMs: number }>(settings.entries);
+  const failed = new LRUCache<string, { error: unknown; atMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
