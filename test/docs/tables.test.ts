@@ -43,7 +43,7 @@ describe("the settings", () => {
   const secrets = [...variables].filter((name) => variables.has(`${name}_FILE`));
   const secretFiles = new Set(secrets.map((name) => `${name}_FILE`));
   const [, sandboxSchema = ""] =
-    /const environment = z\.object\(\{([\s\S]*?)\}\)/.exec(read("src/sandbox/main.ts")) ?? [];
+    /const environment = z\.object\(\{([\s\S]*?)\}\)/.exec(read("packages/sandbox/src/main.ts")) ?? [];
   const used = new Set([
     ...[...variables].filter((name) => !secretFiles.has(name)),
     ...[...sandboxSchema.matchAll(/^\s*([A-Z_]+):/gm)].map(([, name = ""]) => name),

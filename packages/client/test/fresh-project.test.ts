@@ -11,7 +11,12 @@ import { startService, temporaryFolder } from "../../../test/support/service.js"
 
 const run = promisify(execFile);
 const CLIENT = fileURLToPath(new URL("../", import.meta.url));
-const COMPILER = join(dirname(createRequire(new URL("../../../package.json", import.meta.url)).resolve("typescript/package.json")), "bin/tsc");
+const COMPILER = join(
+  dirname(
+    createRequire(new URL("../../../package.json", import.meta.url)).resolve("typescript/package.json"),
+  ),
+  "bin/tsc",
+);
 
 const program = `
 import { createClient, searchAsYouType, StorefrontProblem, type Availability, type Money } from "af-storefront-client";
