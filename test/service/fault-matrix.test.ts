@@ -1,7 +1,7 @@
 /**
- * Plays every fault of the sandbox against every operation of the service, over HTTP. Each answer comes in time and is correct, stale but correct,
+ * Plays faults of the sandbox against every operation of the service, over HTTP. Each answer comes in time and is correct, stale but correct,
  * or a problem. Nothing leaks, nothing wrong is remembered, and the next healthy call is correct. The deadline passes only when the test advances
- * the clock, so a busy machine makes no difference.
+ * the clock, so a busy machine makes no difference. Every third fault is played, all of them with FAULTS=all.
  */
 import { createServer, type Server } from "node:net";
 import { isDeepStrictEqual } from "node:util";
@@ -28,6 +28,8 @@ const TIMEOUT_MS = 300;
 const HUNG_MS = 30_000;
 /** The number of faults that are played at the same time, each against a service of its own. */
 const PLAYERS = 4;
+
+const PLAYED = [...FAULTS.keys()].filter((_, n) => process.env["FAULTS"] === "all" || n % 3 === 0);
 
 const KEY = "LEAKED-KEY-0123456789";
 const SECRET = "LEAKED-SECRET-0123456789";
@@ -525,7 +527,7 @@ beforeAll(async () => {
       return new FaultPlayer(service, clock, `http://127.0.0.1:${port}`);
     }),
   );
-  const waiting = [...FAULTS.keys()];
+  const waiting = [...PLAYED];
   try {
     await Promise.all(
       players.map(async (player) => {
@@ -555,7 +557,7 @@ test("redirects aren't followed", () => {
 });
 
 describe("the fault", () => {
-  test.each([...FAULTS.keys()])("%s causes no wrong, late or leaky answer", (fault) => {
+  test.each(PLAYED)("%s causes no wrong, late or leaky answer", (fault) => {
     expect(results.get(fault)).toEqual([]);
   });
 });
