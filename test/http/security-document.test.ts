@@ -22,7 +22,7 @@ test.each([
   ["src/http/edge/token-guesses.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
   ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
   ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
-  ["src/logger.ts", /MAX_BUFFERED_BYTES = (\d+) /, /at most (\d+) MB of log lines/],
+  ["src/logger.ts", /MAX_BUFFERED_BYTES = (\d+) /, /about (\d+) MB of log lines/],
 ])("a figure matches the one in %s: %s", (path, inCode, inText) => {
   expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]);
 });
