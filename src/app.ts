@@ -1,29 +1,22 @@
 /** Assembles the service: the engine, monitoring, and HTTP in front of them. */
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import { countingSuspensions } from "./clock.js";
 import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
-import { createClientLimit } from "./http/edge/client-limit.js";
+import { ownUrl } from "./fleet/address.js";
+import { createFollower } from "./fleet/follower.js";
+import { addressOf, isHandedOn } from "./http/edge/client.js";
 import { createColdLimit } from "./http/edge/cold-limit.js";
-import type { Arrived } from "./http/edge/arrived.js";
-import { asks, createAccessLog, requestId } from "./http/edge/context.js";
-import { addressOf, clientOf } from "./http/edge/client.js";
-import { headersOfAnswers } from "./http/edge/headers.js";
+import { asks, createAccessLog } from "./http/edge/context.js";
 import { serve } from "./http/edge/server.js";
-import { createSharedCounts, ofOneReplica, type Share } from "./http/edge/shared-counts.js";
-import { createTokenGuesses } from "./http/edge/token-guesses.js";
-import { unreadableRequests } from "./http/edge/unreadable.js";
 import { createEventStreams } from "./http/event-stream.js";
-import { fastPath } from "./http/fast-path.js";
-import { HEALTH_PATHS, type Phase } from "./http/health.js";
+import { createFinishedAnswers } from "./http/finished-answers.js";
+import type { Phase } from "./http/health.js";
 import { createMonitoring } from "./http/monitoring.js";
-import { refuseAndAbort } from "./http/edge/problems.js";
-import { visitorQuestions } from "./http/questions.js";
-import { quickRefusals } from "./http/quick-refusals.js";
+import type { Ownership } from "./http/overview.js";
 import { createRouter } from "./http/router.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { createMetrics } from "./metrics.js";
-import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
 /**
@@ -32,7 +25,7 @@ import type { Secret } from "./secret.js";
  */
 const MAX_CALLS_IN_A_ROW = 14;
 
-interface AppSettings extends Omit<EngineSettings, "onCall" | "factClock"> {
+interface AppSettings extends Omit<EngineSettings, "onCall" | "factClock" | "url"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
 }
@@ -41,8 +34,12 @@ export interface App {
   readonly server: Server;
   /** Starts the background work. */
   start(): Promise<void>;
-  /** Refuses new requests from now on, ends event streams and stops background work. */
+  /** With other replicas: another one becomes the owner, and requests are handed on to it. */
+  stepDown(): Promise<void>;
+  /** Isn't ready from now on, but still serves; each answer ends its connection. */
   drain(): void;
+  /** Refuses new requests, ends event streams and stops background work. */
+  stop(): void;
   /** Refuses the requests that still aren't answered. */
   giveUp(): void;
   /** Releases the quota, its ledger and Redis, once calls in flight have settled. */
@@ -53,80 +50,79 @@ export function createApp(settings: AppSettings): App {
   const { config, clock, log } = settings;
   const factClock = countingSuspensions(clock);
   const metrics = createMetrics();
-  const engine = createEngine({ ...settings, factClock, onCall: metrics.upstreamCall });
-  const { shop, prices, upstream } = engine;
+  const { maxWaitMs } = config.quota;
+  const url = (): string => config.advertiseUrl ?? ownUrl(server.address());
+  const engine = createEngine({ ...settings, factClock, url, onCall: metrics.upstreamCall });
+  const { fleet } = engine;
+  const follower = fleet && createFollower(fleet, engine.takingOver, clock);
+  const startedMs = clock.now();
+  const owner = (): Ownership =>
+    fleet === null
+      ? { role: "alone", sinceMs: startedMs, reachesOwner: null }
+      : {
+          role: fleet.role(),
+          sinceMs: fleet.roleSinceMs(),
+          reachesOwner: follower?.reachesOwner() ?? null,
+        };
 
   let phase: Phase = "starting";
   let refusedLocally = 0;
   const onProblem = (code: ErrorCode): void => {
     if (code === "invalid_request") refusedLocally += 1;
   };
-  const { maxWaitMs, replicasMax } = config.quota;
-  const replicas = engine.redis && replicasMax > 1 ? { link: engine.redis, replicasMax } : null;
-  const share = (name: string): Share =>
-    replicas === null
-      ? ofOneReplica
-      : (onCounted) => createSharedCounts({ ...replicas, name, clock, onCounted });
-  const limit = createClientLimit(config.clientPerMinute, clock, replicas);
   const cold = createColdLimit({
     perMinute: config.clientColdPerMinute,
     isContested: (asker) => engine.quota()?.isContested(asker) ?? false,
     clock,
-    share: share("cold"),
   });
+  const ask = asks(cold, maxWaitMs, clock);
+  // Leaves the last upstream call of a search enough time to finish.
+  const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
+  const finished = createFinishedAnswers({
+    changes: engine.changes,
+    nextChangeAt: () => engine.policies.current().nextTurnAt(clock.now()),
+    clock: factClock,
+  });
+  const accessLog = createAccessLog(log, metrics, clock);
   const monitoring = createMonitoring({
     ...settings,
     engine,
     metrics,
-    refusals: () => ({ requests: limit.refused(), cold: cold.refused(), locally: refusedLocally }),
-  });
-
-  const ask = asks(cold, maxWaitMs, clock);
-  // Leaves the last upstream call of a search enough time to finish.
-  const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
-  const searchStream = createSearchStream({ streams, ask, clock });
-  const refuse = quickRefusals({ shop, upstream, cold, maxWaitMs, clock });
-  const questions = visitorQuestions({ shop, prices, searchStream, ask, refuse, clock });
-
-  const windowOf = (request: Arrived) => limit.windowOf(clientOf(addressOf(request)));
-  const accessLog = createAccessLog(log, metrics, clock);
-  const toBoth = { questions, limit, accessLog, onProblem, clock };
-  const isAnswered = fastPath({
-    ...toBoth,
-    shop,
-    headersFor: headersOfAnswers(config.corsOrigins),
-    isServing: () => phase !== "draining",
+    owner,
+    refusals: () => ({ requests: router.refused(), cold: cold.refused(), locally: refusedLocally }),
   });
   const router = createRouter({
     ...settings,
-    ...toBoth,
     factClock,
     engine,
     monitoring,
     metrics,
+    finished,
+    searchStream: createSearchStream({ streams, ask, clock }),
     ask,
-    guesses: createTokenGuesses(clock, log, share("wrong-tokens")),
     phase: () => phase,
+    accessLog,
+    onProblem,
+    handOn: follower && follower.handOn(addressOf),
+    insteadOfFailing: follower && follower.insteadOfFailing,
+  });
+  /** Another replica must learn for how long it may repeat an answer, and only the owner knows whether an answer still holds. */
+  const isOwn = (request: IncomingMessage): boolean =>
+    follower === null || (follower.isOwn(request) && !isHandedOn(request));
+  const { server, leave, giveUp } = serve(router.app, {
+    longestAnswerMs: maxWaitMs + MAX_CALLS_IN_A_ROW * config.upstreamTimeoutMs,
+    keepAliveMs: config.keepAliveMs,
+    isAnswered: (request, response) =>
+      phase !== "stopping" && isOwn(request) && finished.sendAgain(request, response),
+    isLeaving: () => phase === "draining" || phase === "stopping",
+    onUnreadable({ id, code, status }) {
+      onProblem(code);
+      accessLog({ id, startedAtMs: clock.monotonic(), route: "none", code, method: "none" }, status);
+    },
   });
 
-  const { server, drain, giveUp } = serve(router, {
-    maxBodyBytes: MAX_CONFIG_BYTES,
-    longestAnswerMs: maxWaitMs + MAX_CALLS_IN_A_ROW * config.upstreamTimeoutMs,
-    isAnswered,
-    isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
-    deferred: (request) => {
-      const startedAtMs = clock.monotonic();
-      return () => {
-        limit.take(windowOf(request));
-        const { method = "" } = request;
-        accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
-      };
-    },
-    isDraining: () => phase === "draining",
-    isFlooding: (request) => limit.isFlooding(windowOf(request)),
-    refuse: refuseAndAbort,
-    unreadable: unreadableRequests({ accessLog, onProblem, clock }),
-  });
+  // Before everything else: who the visitor is depends on it.
+  if (follower !== null) server.prependListener("request", follower.accept);
 
   let stopWork = (): void => {};
   return {
@@ -134,21 +130,25 @@ export function createApp(settings: AppSettings): App {
     async start() {
       await engine.open();
       phase = "ready";
-      const stops = [engine.work(), monitoring.keepHistory()];
-      stopWork = () => {
-        for (const stop of stops) stop();
-      };
+      stopWork = engine.work(monitoring.keepHistory);
+      if (server.listening) engine.join();
+      else server.once("listening", engine.join);
     },
+    stepDown: engine.stepDown,
     drain() {
       phase = "draining";
-      drain();
+      leave();
+    },
+    stop() {
+      phase = "stopping";
+      leave();
       streams.endAll();
       stopWork();
     },
     giveUp,
     async close() {
-      await monitoring.close();
       await engine.close();
+      follower?.close();
     },
   };
 }

@@ -3,7 +3,7 @@
  * so it is safe as a cache key, path segment and body value.
  */
 import { toASCII, toUnicode } from "tr46";
-import { invalidField } from "./errors.js";
+import { invalidField, type Reason } from "./errors.js";
 import { forbiddenIn } from "./idna2008.js";
 
 const canonical = Symbol("canonical domain name");
@@ -49,11 +49,13 @@ const STRICT = {
 } as const;
 
 // Without the `u` flag, `i` folds only ASCII, so KELVIN SIGN doesn't match `k`.
-const SCHEME = /^(?:[a-z][a-z\d+.-]*:)?\/\//i;
+const SCHEME = /^(?:view-source:)?(?:https?:[/\\]{0,2}|(?:[a-z][a-z\d+.-]*:)?\/\/) ?/i;
 const USER_INFO = /^[\w.~!$&'()*+,;=:%-]*$/;
 const PORT = /:\d{0,5}$/;
-// UTS 46 maps ideographic and full-width stops to a dot, so the trailing dot can be any of them.
-const ROOT_DOT = /[.\u3002\uFF0E\uFF61]$/u;
+/** The full stops that keyboards of all scripts have, such as that of Pashto and Urdu. */
+const DOTS =
+  /[\u0589\u066B\u06D4\u0701\u0702\u0964\u1362\u166E\u1803\u1809\u2024\u2E3C\u3002\uA4FF\uFE12\uFE52\uFF0E\uFF61]/gu;
+const ROOT_DOT = /\.$/;
 
 /**
  * Lower-case letters, digits and hyphens in labels of 1 to 63 characters, without a hyphen at either end or as third and fourth character.
@@ -63,15 +65,27 @@ const PLAIN_HOST = /^(?:(?!..--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$))+
 const ASCII = /^[\x21-\x7e]*$/;
 const A_LABEL = /xn--/i;
 
-/** White space, and the invisible marks of direction that come along when text is copied from a right-to-left page. */
-const SURROUNDING = /[\s\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/;
+/** What comes along when a name is copied: white space, invisible characters, quotes, brackets, emphasis, and the punctuation of a sentence. */
+const SURROUNDING =
+  /[\s\p{Default_Ignorable_Code_Point}\p{Cf}\p{Ps}\p{Pe}\p{Pi}\p{Pf}"'`\u00B4<>*~|,;!?\u060C\u061B\u061F\u3001\uFF0C\uFF1B\uFF01\uFF1F\u2026]/u;
+/** A word without letters and digits, such as a bullet or an emoji. */
+const ORNAMENT = /^[^\p{L}\p{N}]+$/u;
 
-const TOO_LONG = "is too long: each part can have up to 63 characters, and the whole name up to 253";
-const BAD_CHARACTERS = "isn't a valid domain name: use letters, digits and hyphens, in one writing direction";
-const BAD_DIRECTION =
-  "isn't a valid domain name: it mixes writing directions, or a name from right to left starts with a digit";
-/** Dots of all kinds, and characters that UTS 46 leaves out. */
-const MAPPED = /[.\u3002\uFF0E\uFF61]|(?![\u200C\u200D])\p{Default_Ignorable_Code_Point}/u;
+type Why = readonly [reason: Reason, message: string];
+const TOO_LONG: Why = [
+  "too_long",
+  "is too long: each part can have up to 63 characters, and the whole name up to 253",
+];
+const BAD_CHARACTERS: Why = [
+  "not_a_name",
+  "isn't a valid domain name: use letters, digits and hyphens, in one writing direction",
+];
+const BAD_DIRECTION: Why = [
+  "script",
+  "isn't a valid domain name: it mixes writing directions, or a name from right to left starts with a digit",
+];
+/** The dot, and characters that UTS 46 leaves out. */
+const MAPPED = /\.|(?![\u200C\u200D])\p{Default_Ignorable_Code_Point}/u;
 
 /** Strict UTS 46, or null. ASCII without A-labels only has to be lower-cased, which is much faster. */
 function strictAscii(host: string): string | null {
@@ -90,15 +104,21 @@ function isSimple(host: string): boolean {
 
 function withoutSurrounding(text: string): string {
   let [from, to] = [0, text.length];
-  while (from < to && SURROUNDING.test(text.charAt(from))) from += 1;
-  while (from < to && SURROUNDING.test(text.charAt(to - 1))) to -= 1;
-  return text.slice(from, to);
+  const isAround = (at: number): boolean => SURROUNDING.test(text.charAt(at));
+  while (from < to && isAround(from)) from += 1;
+  // The full stop of a sentence can follow a closing quote or bracket.
+  while (from < to && (isAround(to - 1) || (text.endsWith(".", to) && to - from > 1 && isAround(to - 2))))
+    to -= 1;
+  const inner = text.slice(from, to);
+  const words = /\s/.test(inner) ? inner.replace(/\s*\.\s*/g, ".").split(/\s+/) : [inner];
+  const named = words.filter((word) => words.length === 1 || !ORNAMENT.test(word)).join(" ");
+  return /^_.*_$/.test(named) ? named.slice(1, -1) : named;
 }
 
 /** Extracts the host from a pasted address. */
 function hostIn(text: string, field: string): { host: string; isBare: boolean } {
-  if (text.length > MAX_INPUT_LENGTH) throw invalidField(field, TOO_LONG);
-  const trimmed = withoutSurrounding(text);
+  if (text.length > MAX_INPUT_LENGTH) throw invalidField(field, ...TOO_LONG);
+  const trimmed = withoutSurrounding(text.replace(DOTS, "."));
   const scheme = SCHEME.exec(trimmed)?.[0] ?? "";
   let host = trimmed.slice(scheme.length);
   const end = host.search(/[/?#]/);
@@ -106,36 +126,41 @@ function hostIn(text: string, field: string): { host: string; isBare: boolean } 
   const at = scheme === "" ? -1 : host.lastIndexOf("@");
   if (at !== -1) {
     // Browsers end the host at a backslash, so the part before the @ must not be a disguised host.
-    if (!USER_INFO.test(host.slice(0, at))) throw invalidField(field, BAD_CHARACTERS);
+    if (!USER_INFO.test(host.slice(0, at))) throw invalidField(field, ...BAD_CHARACTERS);
     host = host.slice(at + 1);
   }
   host = host.replace(PORT, "");
-  if (host.includes("@")) throw invalidField(field, "must be a domain name, not an e-mail address");
+  if (host.includes("@"))
+    throw invalidField(field, "not_a_name", "must be a domain name, not an e-mail address");
   const isBare = host === trimmed;
   host = host.replace(ROOT_DOT, "");
-  if (host === "") throw invalidField(field, "is empty: enter a domain name");
-  if (host.length > MAX_HOST_LENGTH) throw invalidField(field, TOO_LONG);
+  if (host === "") throw invalidField(field, "required", "is empty: enter a domain name");
+  if (host.length > MAX_HOST_LENGTH) throw invalidField(field, ...TOO_LONG);
   return { host, isBare };
 }
 
-function whyInvalid(host: string): string {
+function whyInvalid(host: string): Why {
   const relaxed = isSimple(host)
     ? host.toLowerCase()
     : toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
   if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return whyMalformed(host);
   const labels = relaxed.split(".");
-  if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at the start";
+  if (labels.includes(""))
+    return ["not_a_name", "has an empty part: two dots in a row, or a dot at the start"];
   if (relaxed.length > 253 || labels.some(({ length }) => length > 63)) return TOO_LONG;
-  return "has a misplaced hyphen: at the start or end of a part, or as its third and fourth character";
+  return [
+    "not_a_name",
+    "has a misplaced hyphen: at the start or end of a part, or as its third and fourth character",
+  ];
 }
 
-function whyMalformed(host: string): string {
+function whyMalformed(host: string): Why {
   const forbidden = Array.from(host).find((character) => !MAPPED.test(character) && isForbidden(character));
   if (forbidden !== undefined) return containsForbidden(forbidden);
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
   // At the end of a name from right to left, it also breaks the rule about directions.
   if (joiner !== undefined && toASCII(host.replace(/[\u200C\u200D]/g, ""), STRICT) !== null)
-    return `contains ${named(joiner)}, which is invisible and isn't possible in this place`;
+    return ["script", `contains ${named(joiner)}, which is invisible and isn't possible in this place`];
   if (toASCII(host, { ...STRICT, checkBidi: false }) !== null) return BAD_DIRECTION;
   return BAD_CHARACTERS;
 }
@@ -144,8 +169,8 @@ function isForbidden(character: string): boolean {
   return forbiddenIn(character.normalize("NFKC").toLowerCase()) !== null;
 }
 
-function containsForbidden(character: string): string {
-  return `contains ${named(character)}, which domain names can't have`;
+function containsForbidden(character: string): Why {
+  return ["character", `contains ${named(character)}, which domain names can't have`];
 }
 
 function make(label: string, tld: string): DomainName {
@@ -164,23 +189,29 @@ function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
 
 /** Splits a canonical host into one label and a TLD sold, dropping a leading `www.` unless it is the name itself. */
 function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
-  if (soldTlds.length === 0) throw invalidField(field, "can't be registered: no names are sold here");
-  if (isSuffix(ascii, soldTlds)) throw invalidField(field, "is only an ending: add a name before it");
+  if (soldTlds.length === 0)
+    throw invalidField(field, "not_sold", "can't be registered: no names are sold here");
+  if (isSuffix(ascii, soldTlds))
+    throw invalidField(field, "not_a_name", "is only an ending: add a name before it");
   let tld = "";
   for (const candidate of soldTlds) {
     if (candidate.length > tld.length && ascii.endsWith(candidate)) tld = candidate;
   }
   if (tld === "" && !ascii.includes("."))
-    throw invalidField(field, `needs an ending; ${namesSold(soldTlds)}`);
+    throw invalidField(field, "not_a_name", `needs an ending; ${namesSold(soldTlds)}`);
   const above = ascii.slice(0, -tld.length);
   if (tld !== "" && !above.includes(".")) return make(above, tld);
   const labels = above.split(".");
   if (tld === "" || AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
-    throw invalidField(field, `has an ending that isn't sold here; ${namesSold(soldTlds)}`);
+    throw invalidField(field, "not_sold", `has an ending that isn't sold here; ${namesSold(soldTlds)}`);
   if (labels.length === 2 && labels[0] === "www") labels.shift();
   const [label = "", ...below] = labels;
   if (below.length > 0)
-    throw invalidField(field, "must be one name directly before the ending, without a dot in it");
+    throw invalidField(
+      field,
+      "not_a_name",
+      "must be one name directly before the ending, without a dot in it",
+    );
   return make(label, tld);
 }
 
@@ -207,9 +238,9 @@ function canonicalInput(text: string, field: string): { ascii: string; isBare: b
   const { host, isBare } = hostIn(text, field);
   // UTS 46 maps the case itself; lower-casing first would accept more.
   const ascii = strictAscii(host);
-  if (ascii === null) throw invalidField(field, whyInvalid(host));
+  if (ascii === null) throw invalidField(field, ...whyInvalid(host));
   const forbidden = ascii.includes("xn--") ? forbiddenInHost(ascii) : null;
-  if (forbidden !== null) throw invalidField(field, containsForbidden(forbidden));
+  if (forbidden !== null) throw invalidField(field, ...containsForbidden(forbidden));
   return { ascii, isBare };
 }
 
@@ -222,6 +253,22 @@ function forbiddenInHost(ascii: string): string | null {
 function named(character: string): string {
   const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
   return /[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? `“${character}”` : `U+${code}`;
+}
+
+/** The scripts in which a label can be written. */
+export const SCRIPTS = ["latin", "arabic"] as const;
+export type Script = (typeof SCRIPTS)[number];
+
+/** Labels of a single script (UTS 39): its own characters, and those of no script, such as digits and the hyphen. */
+const OF_SCRIPT: Readonly<Record<Script, RegExp>> = {
+  latin: /^[\p{scx=Latin}\p{scx=Common}\p{scx=Inherited}]*$/u,
+  arabic: /^[\p{scx=Arabic}\p{scx=Common}\p{scx=Inherited}]*$/u,
+};
+
+/** Whether the name's label is entirely in one of these scripts. */
+export function isInScript({ unicode }: DomainName, scripts: readonly Script[]): boolean {
+  const [label = ""] = unicode.split(".");
+  return scripts.some((script) => OF_SCRIPT[script].test(label));
 }
 
 /** A canonical label under a TLD, or null if they don't form a name: too long, or a public suffix such as `com.af`. */
@@ -245,7 +292,7 @@ export function nameOf(label: string, tld: string): DomainName | null {
  */
 export function canonicalHost(text: string): string | null {
   if (text.length > MAX_HOST_LENGTH) return null;
-  const host = text.trim().replace(ROOT_DOT, "");
+  const host = text.trim().replace(DOTS, ".").replace(ROOT_DOT, "");
   const ascii = isPlainHost(host) ? host : lenientAscii(host);
   if (ascii === null) return null;
   const labels = ascii.split(".");

@@ -1,15 +1,13 @@
 /** Assembles everything except HTTP: quota, upstream, cache, retail prices, storefront, account and audit log. */
-import { hash, randomUUID } from "node:crypto";
-import { hostname } from "node:os";
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
+import type { z } from "zod";
 import { type Account, createAccount } from "./account/account.js";
-import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
-import { createInvalidation } from "./cache/invalidation.js";
-import { createSavedLists } from "./cache/saved-facts.js";
 import { type Clock, createStamps, onWallClockSetBack } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";
+import { createFleet, type Fleet } from "./fleet/lease.js";
+import { createRedisStore } from "./fleet/redis-store.js";
 import type { Log } from "./logger.js";
 import { createPools, type PoolFigures } from "./pools.js";
 import type { Quota } from "./quota/quota.js";
@@ -17,16 +15,15 @@ import { createQuotas } from "./quota/quotas.js";
 import type { RedisLink } from "./redis.js";
 import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
 import { createPriceEpochs, type PriceEpochs } from "./retail/price-epoch.js";
-import { createPriceFile, createSharedPriceFacts, noPriceFacts, savedPrices } from "./retail/price-facts.js";
+import { noPriceFacts, savedPrices, savePrices } from "./retail/price-facts.js";
 import { createPriceList, type PriceList } from "./retail/price-list.js";
 import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
-import { createSharedPromises } from "./retail/shared-promises.js";
-import { createSavedFile } from "./saved-file.js";
 import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
+import { createFileStore, type Store } from "./store.js";
 import { createAssessor } from "./storefront/assessment.js";
 import { createNameFacts } from "./storefront/name-facts.js";
-import { createPremiumMarks, PREMIUM_KEPT_MS, savedMarks } from "./storefront/premium-marks.js";
+import { createPremiumMarks, savedMarks } from "./storefront/premium-marks.js";
 import { createShops, type Shop } from "./storefront/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
@@ -37,8 +34,10 @@ export interface EngineSettings {
   readonly config: Config;
   readonly mode: "sandbox" | "upstream";
   readonly upstream: NonNullable<Config["upstream"]>;
-  /** Shared by all replicas; null if there is none. The engine closes it. */
+  /** Null without other replicas. The engine closes it. */
   readonly redis: RedisLink | null;
+  /** Where other replicas reach this one. */
+  readonly url: () => string;
   /** Called after each upstream call. */
   readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
   readonly clock: Clock;
@@ -60,8 +59,12 @@ export interface Engine {
   readonly account: Account;
   readonly promises: Promises;
   readonly audit: Audit;
-  /** Null: replicas share nothing. */
   readonly redis: RedisLink | null;
+  /** A number that changes whenever something new is known that answers to visitors may depend on. */
+  changes(): number;
+  readonly store: Store;
+  /** Null: this process is alone, and so always the owner. */
+  readonly fleet: Fleet | null;
   /** The shop under the retail policy in effect. */
   shop(): Shop;
   /** The quota of the credential in use, or of the one before until a new one has been used; null while the service starts. */
@@ -70,14 +73,26 @@ export interface Engine {
   credentialInUse(): string;
   /** Why nothing can be saved in STATE_DIR; null if it can, and with Redis, where it is not checked. */
   stateProblem(): string | null;
-  /** Purges the caches of all replicas; resolves with how many facts of each kind this one had. */
-  purge(what: Purgeable): Promise<Readonly<Record<string, number>>>;
-  /** Opens the quota and restores what is known from before: marks and prices. */
+  /** Purges the caches; returns how many facts of each kind there were. */
+  purge(what: Purgeable): Readonly<Record<string, number>>;
+  /** Without other replicas: opens the quota and restores what is known from before. With them, waits for Redis for a moment. */
   open(): Promise<void>;
-  /** Starts the background work; returns a function that stops it. */
-  work(): () => void;
+  /** Starts the background work; that of the owner, and `asOwner`, only while this process is the owner. Returns a function that stops it. */
+  work(asOwner: () => () => void): () => void;
+  /** While this process becomes the owner: resolves when it knows what the former one knew. Otherwise null. */
+  takingOver(): Promise<void> | null;
+  /** With other replicas: takes part in the election of the owner, once this process listens. */
+  join(): void;
+  /** With other replicas: gives up the ownership once calls in flight have settled, and leaves the next owner what it needs. */
+  stepDown(): Promise<void>;
   /** Releases the quota and its ledger once calls in flight have settled, then Redis. */
   close(): Promise<void>;
+}
+
+function all(stops: readonly ((() => void) | undefined)[]): () => void {
+  return () => {
+    for (const stop of stops) stop?.();
+  };
 }
 
 /** How long startup waits for Redis. */
@@ -87,24 +102,39 @@ export function createEngine(settings: EngineSettings): Engine {
   const { config, mode, redis, clock, factClock, log } = settings;
   const isSandbox = mode === "sandbox";
   const stamp = createStamps(factClock);
+  let changes = 0;
+  const onChange = (): void => {
+    changes += 1;
+  };
   const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
+  policies.onChange(onChange);
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock, stamp);
 
-  /** Where this process listens. Only one can at a time, so the next one there is its successor. Null without a fixed port. */
-  const place = config.listen.port > 0 ? `${hostname()} ${config.listen.host} ${config.listen.port}` : null;
+  const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
+  // The embedded sandbox exists only in this process: nobody else's facts are about it, and nobody else calls it.
+  const upstreamId = isSandbox ? randomUUID() : settings.upstream.baseUrl;
+  const fleet =
+    isSandbox || redis === null
+      ? null
+      : createFleet({
+          ...config.quota,
+          budget: config.quota.limit - config.quota.headroom,
+          link: redis,
+          url: settings.url,
+          upstreamId,
+          credentialInUse,
+          clock,
+          factClock,
+          log,
+        });
   const quotas = createQuotas({
     ...config.quota,
-    longestCallMs: config.upstreamTimeoutMs,
-    ...(place !== null && { place }),
-    home: isSandbox
-      ? "memory"
-      : redis
-        ? { redis, directory: config.stateDir }
-        : { directory: config.stateDir },
+    home: isSandbox ? "memory" : fleet ? { leases: fleet } : { directory: config.stateDir },
+    // Until the list is known, a name may need its price as well.
+    canPromise: () => prices.knowsRegistrations(),
     clock,
     log,
   });
-  const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
   let lastQuota: Quota | null = null;
   const quota = (): Quota | null => (lastQuota = quotas.opened(credentialInUse()) ?? lastQuota);
   const roomInMs = (): number => quota()?.roomInMs() ?? 0;
@@ -116,7 +146,6 @@ export function createEngine(settings: EngineSettings): Engine {
     currencies: () => policies.current().wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
-    openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
     windowMs: config.quota.windowMs,
     clock,
     stamp,
@@ -127,60 +156,40 @@ export function createEngine(settings: EngineSettings): Engine {
     },
   });
 
-  /** With Redis, facts are kept there; those about the embedded sandbox end with the process. */
-  const savesFacts = !isSandbox && redis === null;
-  const stateDir = savesFacts ? createStateDir(config.stateDir, clock) : null;
-  const acts =
-    redis === null
-      ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
-      : createSharedActs(redis, log);
-  const audit = createAudit(acts, clock, log);
+  const store = redis
+    ? createRedisStore(redis, clock, log)
+    : createFileStore(config.stateDir, isSandbox, clock, log);
+  const stateDir = isSandbox || redis ? null : createStateDir(config.stateDir, clock);
+  const audit = createAudit(store.acts, clock, log);
   policies.onChange((outcome) => {
     const { fingerprint } = policies.state();
     audit.note({ who: null, what: "retail_config", subject: fingerprint, outcome });
   });
 
-  const invalidation = redis && createInvalidation(redis, clock);
-  // The embedded sandbox exists only in this process, so nobody else's facts are about it.
-  const upstreamId = isSandbox ? randomUUID() : settings.upstream.baseUrl;
   const source = (): string => `${upstreamId} ${credentials.active().fingerprint}`;
   const pools = createPools({
     cache: config.cache,
-    shared: redis && invalidation && { link: redis, invalidation },
-    upstreamId,
-    source,
     clock: factClock,
     stamp,
+    onChange,
   });
 
-  const priceFile = createSavedFile({
-    path: join(config.stateDir, "price-facts.json"),
-    shape: savedPrices,
-    source,
-    clock,
-    log,
-  });
-  const premiumFiles = createSavedLists({
-    directory: config.stateDir,
-    name: "premium-names",
-    replica: place === null ? randomUUID() : hash("sha256", place, "hex").slice(0, 16),
-    keptMs: PREMIUM_KEPT_MS,
-    shape: savedMarks,
-    source: () => upstreamId,
-    clock,
-    log,
-  });
-  const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
+  const saved = <T>(name: string, shape: z.ZodType<T>, of: () => string) =>
+    isSandbox ? null : store.saved({ name, shape, source: of });
+  const savedPriceFacts = saved("price-facts", savedPrices, source);
+  const savedPremiumNames = saved("premium-names", savedMarks, () => upstreamId);
+  const epochs = createPriceEpochs({ stamp, clock, log });
+  epochs.onChange(onChange);
   const prices = createPriceList({
     policies,
     pool: pools.prices,
     ask: upstream.quote,
     epochs,
-    saved: isSandbox
-      ? noPriceFacts
-      : redis === null
-        ? createPriceFile(priceFile, () => credentials.active().sinceMs, factClock)
-        : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
+    onDispute: onChange,
+    saved:
+      savedPriceFacts === null
+        ? noPriceFacts
+        : savePrices(savedPriceFacts, () => credentials.active().sinceMs, factClock),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
     hasOutage: () => upstream.health().openCircuits.length > 0,
@@ -194,6 +203,9 @@ export function createEngine(settings: EngineSettings): Engine {
     tiers: pools.tier,
     factsFreshMs: config.cache.account.freshMs,
     tierFreshMs: config.cache.tier.freshMs,
+    hasCustomers: config.customers !== null,
+    onPremium: (ascii, { askedMs, answeredMs }) =>
+      marks.note({ ascii }, { value: { isPremium: true, years: 1 }, askedMs, answeredMs }),
     onTier: epochs.noteTier,
     awaitsTierSinceMs: prices.awaitsTierSinceMs,
     roomInMs,
@@ -202,10 +214,9 @@ export function createEngine(settings: EngineSettings): Engine {
   });
   const marks = createPremiumMarks({
     pool: pools.premium,
-    files: isSandbox ? null : premiumFiles,
+    file: savedPremiumNames,
     clock: factClock,
   });
-  redis?.onReachable(() => void marks.shareAgain());
   const names = createNameFacts({
     pools: { statuses: pools.statuses, checks: pools.availability },
     marks,
@@ -215,7 +226,7 @@ export function createEngine(settings: EngineSettings): Engine {
   const promises = createPromises({
     keys: config.promiseKeys ?? (isSandbox ? fixedSecret(newPromiseKey()) : null),
     validMs: () => policies.current().promiseValidMs,
-    shared: redis && createSharedPromises(redis, clock),
+    store: store.promises,
     clock,
     log,
   });
@@ -226,13 +237,32 @@ export function createEngine(settings: EngineSettings): Engine {
     assessor: createAssessor({ names, marks, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     promises,
-    // Facts saved in files are dated by the wall clock, which may have been set back since.
-    signableSinceMs: redis === null ? stamp() : -Infinity,
+    // Saved facts are dated by the wall clock, which may have been set back since.
+    signableSinceMs: stamp(),
     hasSpare: () => quota()?.hasSpare() ?? true,
     clock,
     factClock,
     log,
   });
+
+  let stopWork = (): void => {};
+  let taking: Promise<void> | null = null;
+
+  /** What a former owner or process knew. */
+  async function restore(): Promise<void> {
+    await Promise.all([marks.restore(), prices.restore()]);
+  }
+
+  /** What this process knew before others were the owner may have changed since. Its prices are trusted no more than restored ones. */
+  function forget(): void {
+    for (const pool of [pools.statuses, pools.availability, pools.tier, pools.account]) pool.purge();
+  }
+
+  async function leaveBehind(): Promise<void> {
+    audit.flush();
+    marks.flush();
+    await Promise.all([savedPriceFacts?.saved(), savedPremiumNames?.saved()]);
+  }
 
   function purgePrices(): number {
     epochs.end({ kind: "purge" });
@@ -255,58 +285,104 @@ export function createEngine(settings: EngineSettings): Engine {
     promises,
     audit,
     redis,
+    changes: () => changes,
+    store,
+    fleet,
     shop,
     quota,
     credentialInUse,
     stateProblem: () => stateDir?.problem() ?? null,
-    async purge(what) {
+    purge(what) {
       const isMeant = (kind: Purgeable): boolean => what === kind || what === "all";
-      const purged = {
+      return {
         ...(isMeant("prices") && { prices: purgePrices() }),
         ...(isMeant("availability") && { availability: purgeNames() }),
         ...(isMeant("account") && { account: pools.account.purge() + pools.tier.purge() }),
       };
-      await invalidation?.published();
-      return purged;
     },
     async open() {
-      marks.restore();
-      await Promise.all([
-        redis?.firstContact(REDIS_AT_START_MS),
-        quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
-      ]);
-      await invalidation?.known(REDIS_AT_START_MS);
-      await prices.restore();
+      if (fleet === null) {
+        await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
+        await restore();
+      } else await redis?.firstContact(REDIS_AT_START_MS);
     },
-    work() {
-      const stops = [
-        prices.keepWarm(),
-        account.keepWarm(),
+    work(asOwner) {
+      let stopOwnWork: (() => void) | null = null;
+      const begin = (): void => {
+        stopOwnWork ??= all([
+          prices.keepWarm(),
+          account.keepWarm(),
+          onWallClockSetBack(clock, () => {
+            const { statuses, availability, prices: quotes, tier, account: facts } = pools;
+            for (const pool of [statuses, availability, quotes, tier, facts]) pool.redate();
+          }),
+          keepTrying({
+            upstream,
+            quote: prices.tryQuote,
+            tier: account.tryTier,
+            sold: () => policies.current().combinations()[0],
+            roomInMs,
+            clock,
+          }),
+          asOwner(),
+        ]);
+      };
+      const end = (): void => {
+        stopOwnWork?.();
+        stopOwnWork = null;
+      };
+      let isStopped = false;
+      const take = async (): Promise<void> => {
+        forget();
+        await Promise.all([restore(), quotas.of(credentialInUse()).catch(() => undefined)]);
+        if (!isStopped && fleet?.role() === "owner") begin();
+      };
+      let wasOwner = false;
+      fleet?.onLost(() => {
+        onChange();
+        end();
+        wasOwner = false;
+      });
+      fleet?.onChange(() => {
+        const isOwner = fleet.role() === "owner";
+        if (isOwner && !wasOwner) {
+          const now = take().finally(() => {
+            if (taking === now) taking = null;
+          });
+          taking = now;
+        }
+        if (!isOwner) end();
+        wasOwner = isOwner;
+      });
+      if (fleet === null) begin();
+      const stop = all([
         policies.watch(),
-        onWallClockSetBack(clock, () => {
-          const { statuses, availability, prices: quotes, tier, account: facts } = pools;
-          for (const pool of [statuses, availability, quotes, tier, facts]) pool.redate();
-        }),
         watchSecretFiles(config.secretFiles, clock, log),
-        keepTrying({
-          upstream,
-          quote: prices.tryQuote,
-          tier: account.tryTier,
-          sold: () => policies.current().combinations()[0],
-          roomInMs,
-          clock,
-        }),
         stateDir?.watch(),
-      ];
+      ]);
+      stopWork = () => {
+        isStopped = true;
+        end();
+      };
       return () => {
-        for (const stop of stops) stop?.();
+        stopWork();
+        stop();
       };
     },
+    takingOver: () => taking,
+    join() {
+      void fleet?.start();
+    },
+    async stepDown() {
+      if (fleet === null) return;
+      stopWork();
+      await leaveBehind();
+      await quotas.close();
+    },
     async close() {
-      audit.flush();
-      marks.flush();
-      await Promise.all([quotas.close(), stateDir?.checked(), priceFile.saved(), premiumFiles.saved()]);
-      invalidation?.close();
+      await leaveBehind();
+      await Promise.all([quotas.close(), stateDir?.checked()]);
+      fleet?.stop();
       redis?.close();
     },
   };

@@ -16,6 +16,7 @@ export const PROBLEMS = {
   upstream_contract: { status: 502, title: "The registry service's answer wasn't understood" },
   quota_exhausted: { status: 503, title: "The registry service can't be asked in time" },
   shutting_down: { status: 503, title: "The service is shutting down" },
+  unavailable: { status: 503, title: "The service can't be reached in full at the moment" },
   upstream_timeout: { status: 504, title: "The registry service timed out" },
 } as const;
 
@@ -23,8 +24,27 @@ export type ErrorCode = keyof typeof PROBLEMS;
 
 export const ERROR_CODES = Object.keys(PROBLEMS).filter((code): code is ErrorCode => code in PROBLEMS);
 
+/** Why a field is invalid, for programs; the message is for people. */
+export const REASONS = [
+  "required",
+  "unknown",
+  "malformed",
+  "out_of_range",
+  "too_long",
+  "too_short",
+  "too_many",
+  "duplicate",
+  "not_sold",
+  "not_a_name",
+  "character",
+  "script",
+  "contradiction",
+] as const;
+export type Reason = (typeof REASONS)[number];
+
 export interface FieldError {
   readonly field: string;
+  readonly reason: Reason;
   readonly message: string;
 }
 
@@ -97,7 +117,14 @@ export function shuttingDown(): ServiceError {
   return new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
 }
 
+/** With several replicas: which of them may call the registry service is unknown, or that one can't be reached. */
+export function unavailable(retryAfterMs = 2000): ServiceError {
+  return new ServiceError("unavailable", "This can't be answered at the moment.", { retryAfterMs });
+}
+
 /** An `invalid_request` caused by one field, which the answer names. */
-export function invalidField(field: string, message: string): ServiceError {
-  return new ServiceError("invalid_request", `${field}: ${message}`, { errors: [{ field, message }] });
+export function invalidField(field: string, reason: Reason, message: string): ServiceError {
+  return new ServiceError("invalid_request", `${field}: ${message}`, {
+    errors: [{ field, reason, message }],
+  });
 }

@@ -5,13 +5,13 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom
 
 export interface Metrics {
   request(route: string, method: string, status: number, durationMs: number): void;
+  /** Counts a finished answer of the route that was sent again. */
+  sentAgain(route: string): void;
   upstreamCall(operation: string, outcome: string, durationMs: number): void;
   /** Registers gauges and counters that read the quota on each scrape: calls, and the figures of each lane. */
   quota(read: () => QuotaSnapshot | null): void;
   /** Registers a metric with one label that is read on each scrape. */
   family(name: keyof typeof FAMILIES, read: Figures): void;
-  /** Registers a gauge that reads on each scrape how many replicas this one sees, itself included. */
-  replicas(read: () => number): void;
   /** The Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -55,7 +55,12 @@ const FAMILIES = {
     "operation",
     "Unknown fields, status words and error codes in answers of the upstream, by operation.",
   ],
-  redis: [Counter, "redis_refused_total", "kind", "Commands that Redis refused, by kind."],
+  role: [
+    Gauge,
+    "storefront_role",
+    "role",
+    "1 for the part that this replica has: alone, owner, follower or none.",
+  ],
 } as const satisfies Record<string, readonly [Kind, name: string, label: string, help: string]>;
 
 type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
@@ -153,6 +158,10 @@ export function createMetrics(): Metrics {
     help: "Requests answered with 500.",
     registers: [registry],
   });
+  const sentAgain = new Map<string, number>();
+  register(Counter, "http_sent_again_total", "route", "Finished answers sent again, by route.", () =>
+    Object.fromEntries(sentAgain),
+  );
   const calls = new Histogram({
     name: "upstream_call_duration_seconds",
     help: "Duration of upstream calls, by operation and outcome.",
@@ -183,6 +192,7 @@ export function createMetrics(): Metrics {
       requests.observe({ route, method, status }, durationMs / 1000);
       if (status === 500) internalErrors.inc();
     },
+    sentAgain: (route) => void sentAgain.set(route, (sentAgain.get(route) ?? 0) + 1),
     upstreamCall: (operation, outcome, durationMs) => {
       calls.observe({ operation, outcome }, durationMs / 1000);
     },
@@ -200,16 +210,6 @@ export function createMetrics(): Metrics {
     family(name, read) {
       const [Kind, metric, label, help] = FAMILIES[name];
       register(Kind, metric, label, help, read);
-    },
-    replicas(read) {
-      const gauge: Gauge = new Gauge({
-        name: "fleet_replicas",
-        help: "Replicas that this one sees in Redis, itself included.",
-        registers: [registry],
-        collect() {
-          gauge.set(read());
-        },
-      });
     },
     text: () => {
       scrapes.inc();

@@ -11,7 +11,7 @@ import { failureReason } from "./system-error.js";
 
 export interface SavedFile<T> {
   /** The saved data; null if there is none, if it can't be read, or if it belongs to another upstream or credential. */
-  load(): T | null;
+  load(): Promise<T | null>;
   /** Replaces the whole file soon, with the latest data. Never throws; after a failure, which is logged, it is tried again until it succeeds. */
   save(data: T): void;
   /** Resolves once the latest data has been written, or writing it has failed once more. */
@@ -76,7 +76,7 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
   }
 
   return {
-    load() {
+    async load() {
       let text: string;
       try {
         text = readFileSync(path, "utf8");

@@ -15,7 +15,6 @@ import type { Config as World } from "af-storefront-sandbox/config.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
-const CLOSE_IDLE_EVERY_MS = 100;
 /** The part of the grace period in which requests that still wait are refused. */
 const REFUSING_MS = 200;
 const MAX_FLUSH_MS = 2_000;
@@ -73,25 +72,29 @@ async function run(config: Config, world: World | undefined, log: ProcessLog): P
   });
   void stopRequested.then(shutDown);
 
+  /** The whole order of a stop. Requests that come in later than their step are refused, never lost. */
   async function shutDown(signal: string): Promise<void> {
+    const { drainMs, shutdownGraceMs: graceMs, upstreamTimeoutMs } = config;
+    // 1. Not ready, but everything is still served, until balancers have noticed.
     log.info("server.stopping", { signal });
     app.drain();
-    const idle = setInterval(() => {
-      app.server.closeIdleConnections();
-    }, CLOSE_IDLE_EVERY_MS);
-    const { shutdownGraceMs: graceMs, upstreamTimeoutMs } = config;
+    // Meanwhile another replica, if there is one, becomes the owner, and gets what this one can't answer any more.
+    const handedOver = Promise.race([app.stepDown(), sleep(upstreamTimeoutMs)]);
+    await Promise.all([handedOver, sleep(drainMs)]);
+    // 2. The port is closed. What is being answered may end; what comes in on open connections is refused.
+    app.stop();
     const graceIsOver = sleep(Math.max(0, graceMs - REFUSING_MS));
     const allServed = new Promise((closed) => app.server.close(closed));
-    // A call that began later might not end in time, so those who still wait for one are refused.
+    // 3. A call that began later might not end in time, so those who still wait for one are refused, and calls in flight end.
     await Promise.race([allServed, sleep(Math.max(0, graceMs - upstreamTimeoutMs))]);
     await Promise.race([Promise.all([app.close(), allServed]), graceIsOver]);
+    // 4. The rest is refused, and its connections end.
     app.giveUp();
     await Promise.race([allServed, sleep(REFUSING_MS)]);
-    clearInterval(idle);
     app.server.closeAllConnections();
     await sandbox?.close();
+    // 5. The log, which may have no reader.
     log.info("server.stopped");
-    // The log may have no reader.
     await Promise.race([log.flush(), sleep(MAX_FLUSH_MS)]);
     process.exit(0);
   }
@@ -118,7 +121,7 @@ function listen(server: Server, { port, host }: { port: number; host: string }):
 
 /** Loaded only here: a service without REDIS_URL has no use for the client. */
 async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
-  const { connectRedis } = await import("./redis-link.js");
+  const { connectRedis } = await import("./fleet/redis-link.js");
   return connectRedis({ url, clock: systemClock, log });
 }
 

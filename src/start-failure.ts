@@ -50,9 +50,8 @@ function explained(error: unknown, { listen, stateDir }: StartSettings): Explana
     return {
       setting: "STATE_DIR",
       reason: `Another process with this credential uses ${stateDir}.`,
-      // Two folders alone would be two records of one quota, each with the whole budget.
-      remedy:
-        "stop it, or share the quota: with REDIS_URL, or with REPLICAS_MAX in each process and a folder for each",
+      // Two folders would be two records of one quota, each with the whole budget.
+      remedy: "stop it, or run several replicas with REDIS_URL",
     };
   const { code, syscall, path } = systemErrorOf(error);
   if (code === "EMFILE" || code === "ENFILE")

@@ -27,12 +27,20 @@ export interface CustomerSettings {
   readonly audience: string | null;
 }
 
+/** The customer that a token identifies. */
+export interface OwnNames {
+  /** The token's `sub`; null without one. */
+  readonly subject: string | null;
+  /** The customer's names that the reseller can manage, by their canonical form. */
+  readonly names: ReadonlyMap<string, DomainName>;
+}
+
 export interface CustomerTokens {
   /**
-   * The customer's names that the reseller can manage, by their canonical form, or why the token isn't accepted. `expired`: it was valid
-   * before. Rejects with `upstream_failed` if the login's keys can't be fetched.
+   * The token's customer, or why it isn't accepted. `expired`: it was valid before. Rejects with `upstream_failed` if the login's keys can't
+   * be fetched.
    */
-  namesOf(token: string, asker: Asker): Promise<ReadonlyMap<string, DomainName> | "expired" | "wrong">;
+  ownerOf(token: string, asker: Asker): Promise<OwnNames | "expired" | "wrong">;
 }
 
 // Never HMAC here: anyone with the public key could sign.
@@ -141,7 +149,7 @@ export function createCustomerTokens(
   }
 
   return {
-    async namesOf(token, asker) {
+    async ownerOf(token, asker) {
       let payload: JWTPayload;
       try {
         payload = await payloadOf(token, asker);
@@ -156,7 +164,7 @@ export function createCustomerTokens(
       const read = claims.safeParse(payload);
       if (!read.success) return "wrong";
       const names = read.data.domains.flatMap((text) => readName(text) ?? []);
-      return new Map(names.map((name) => [name.ascii, name]));
+      return { subject: payload.sub ?? null, names: new Map(names.map((name) => [name.ascii, name])) };
     },
   };
 }

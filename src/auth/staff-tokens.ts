@@ -5,7 +5,7 @@ import type { Secret } from "../secret.js";
 const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-interface StaffToken {
+export interface StaffToken {
   readonly name: string;
   readonly sha256: Buffer;
   readonly scopes: readonly Scope[];

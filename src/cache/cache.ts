@@ -1,14 +1,13 @@
 /**
  * Read-through caches. A pool never exceeds its size or returns a fact older than allowed, resolves answers that arrive out of order
- * (`facts.ts`), loads once for any number of simultaneous callers on all replicas that share it, and caches failures briefly. The age of a
+ * (`facts.ts`), loads once for any number of simultaneous callers, and caches failures briefly. The age of a
  * fact counts from its request.
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
-import { askOnceAcrossReplicas, type SharedKey, type SharedPool } from "./replicas.js";
-import { type Asker, callerGone, type Flight, type OpenFlight, SingleFlight } from "./single-flight.js";
+import { type Asker, callerGone, type Flight, SingleFlight } from "./single-flight.js";
 
 interface Freshness {
   /** Answered from memory up to this age, in ms. */
@@ -17,7 +16,7 @@ interface Freshness {
   readonly usableMs: number;
 }
 
-/** `hit`: from the memory of any replica; `inflight`: from a load in flight; `miss`: loaded; `stale`: past its freshness. */
+/** `hit`: from memory; `inflight`: from a load in flight; `miss`: loaded; `stale`: past its freshness. */
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
 /** The current fact in a pool. */
@@ -35,7 +34,7 @@ export interface Known<V> extends PooledFact<V> {
 }
 
 /** A fact from memory. */
-interface Remembered<V> extends Known<V> {
+export interface Remembered<V> extends Known<V> {
   /** When a fresh fact becomes stale, or a stale one unusable; on the monotonic clock, ms. */
   readonly untilMs: number;
 }
@@ -45,22 +44,18 @@ export interface GetOptions {
   readonly askedSinceMs?: number;
   /** Return a stale fact immediately and load in the background. */
   readonly whileRevalidating?: boolean;
-  /** Longest wait for another replica's load of the same key, in ms, before loading anyway. Default: 10 s. */
-  readonly othersMs?: number;
 }
 
 export interface PoolStats {
   readonly entries: number;
   readonly bound: number;
   readonly inflight: number;
-  /** `shared` counts the loads avoided by another replica's answer. */
-  readonly counts: Readonly<Record<Source | "failed" | "shared", number>>;
+  readonly counts: Readonly<Record<Source | "failed", number>>;
 }
 
 export interface Pool<V, A extends Asker> {
   /**
-   * The fact for `key`: fresh from memory, or loaded once for all callers on all replicas that share the pool, or, if that fails, one that
-   * is still usable. `load` is called only for a miss. A caller that leaves doesn't fail the others. Rejects with the error of `load`.
+   * The fact for `key`: fresh from memory, or loaded once for all callers, or, if that fails, one that is still usable. `load` is called only for a miss. A caller that leaves doesn't fail the others. Rejects with the error of `load`.
    */
   get(
     key: string,
@@ -70,27 +65,16 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** The fact in memory; `stale` if past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** Whether nothing is known, so that `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can be asked. */
-  isUnknown(key: string): boolean;
-  /** Whether no other replica can be asked: the pool isn't shared, or Redis isn't available. */
-  isAlone(): boolean;
   /** The keys and facts in memory, stale ones included. */
   facts(): readonly (readonly [key: string, fact: Fact<V>])[];
-  /** The fact in memory if it is fresh: the same object until another fact replaces it. */
-  fresh(key: string): PooledFact<V> | undefined;
+  /** The fact in memory if it is fresh. */
+  fresh(key: string): Remembered<V> | undefined;
   /** Counts hits for answers made from fresh facts without `get`. */
   countHits(count: number): void;
-  /** A version number that grows whenever a fact is added or dropped; until then facts change only by age. */
-  changes(): number;
-  /** The fact known here or on another replica, without loading it. Never rejects. */
-  consult(key: string): Promise<Known<V> | undefined>;
+  /** Adds a fact learned elsewhere, unless it was requested before a purge. */
+  learn(key: string, fact: Fact<V>): void;
   /**
-   * Adds a fact learned elsewhere and shares it, unless it was requested before a purge. Resolves when the facts of other replicas have
-   * been merged. Never rejects.
-   */
-  learn(key: string, fact: Fact<V>): Promise<void>;
-  /**
-   * Clears the pool on all replicas and returns how many facts it had here. Results of loads in flight aren't stored, except where they
+   * Clears the pool and returns how many facts it had. Results of loads in flight aren't stored, except where they
    * contradict a later load that they overlap.
    */
   purge(): number;
@@ -117,10 +101,10 @@ export interface PoolSettings<V> {
   /** Which of two values to use while it is unknown which is newer. Default: the one requested last. */
   readonly caution?: Caution<V>;
   readonly clock: Clock;
+  /** Called whenever a fact is added or dropped; until then facts change only by age. */
+  readonly onChange?: () => void;
   /** The stamps that facts carry. Default: the monotonic clock. */
   readonly stamp?: () => number;
-  /** Null or absent: the pool isn't shared. */
-  readonly shared?: SharedPool<V> | null;
 }
 
 interface Entry<V> {
@@ -130,12 +114,6 @@ interface Entry<V> {
   stale: Remembered<V>;
 }
 
-interface Loaded<V> {
-  readonly entry: Entry<V>;
-  readonly isShared: boolean;
-}
-
-const OTHERS_MS = 10_000;
 /** The generation of facts from before a purge. */
 const PURGED = -1;
 
@@ -158,19 +136,18 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   const {
     clock,
     stamp = () => clock.monotonic(),
-    shared = null,
     caution = () => 0,
     failureKind = () => "remembered",
+    onChange = () => {},
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   /** Facts requested before the last purge that arrived after it: at most as many as loads were in flight at the purge. */
   const late = new Map<string, Evidence<V>>();
   const failed = new LRUCache<string, { error: unknown; atMs: number }>({ max: settings.entries });
-  const flights = new SingleFlight<Loaded<V>, A>();
-  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
+  const flights = new SingleFlight<Entry<V>, A>();
+  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0 };
   let generation = 0;
   let purgedAtMs = -Infinity;
-  let changes = 0;
 
   /** The recent failure of a key, if any, with the wait that is left of it. */
   function failure(key: string): { readonly error: unknown } | undefined {
@@ -192,7 +169,6 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const entry = known.get(key);
     if (entry === undefined) return undefined;
     if (isUsable(entry)) return entry;
-    changes += 1;
     known.delete(key);
     return undefined;
   }
@@ -223,9 +199,9 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const entry = entryOf(evidence);
     if (startedIn !== generation && before === undefined) late.set(key, evidence);
     else if (isUsable(entry)) {
-      changes += 1;
       known.set(key, entry);
       failed.delete(key);
+      onChange();
     }
     return entry;
   }
@@ -235,42 +211,16 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return remembered(evidence, stale.asOfMs, source, stale.untilMs);
   }
 
-  async function share(key: string, at: SharedKey<V>, fact: Fact<V>, startedIn: number): Promise<void> {
-    const { usableMs } = settings.freshness(fact.value);
-    const standing = await at.write(fact, usableMs).catch(() => []);
-    merge(key, standing, startedIn);
-  }
-
   async function start(
     key: string,
     load: (flight: Flight<A>) => Promise<Fact<V>>,
-    flight: OpenFlight<A>,
-  ): Promise<Loaded<V>> {
+    flight: Flight<A>,
+  ): Promise<Entry<V>> {
     const startedIn = generation;
-    const at = shared?.at(key) ?? null;
-    const ask = async (): Promise<Loaded<V>> => {
+    try {
       const fact = await load(flight);
       const entry = merge(key, [fact], startedIn) ?? entryOf(weigh(undefined, fact, caution));
-      if (at !== null && startedIn === generation) await share(key, at, fact, startedIn);
-      // Another replica may know a later fact.
-      return { entry: (startedIn === generation ? usable(key) : undefined) ?? entry, isShared: false };
-    };
-    try {
-      if (at === null) return await ask();
-      const find = async (): Promise<Entry<V> | undefined> => {
-        const entry = merge(key, await at.read(), startedIn);
-        return entry && isFresh(entry) && entry.hit.askedMs >= flight.demand.askedSinceMs ? entry : undefined;
-      };
-      const met = await askOnceAcrossReplicas(at, flight, find, clock);
-      if ("found" in met) {
-        counts.shared += 1;
-        return { entry: met.found, isShared: true };
-      }
-      try {
-        return await ask();
-      } finally {
-        void met.claim?.release();
-      }
+      return (startedIn === generation ? usable(key) : undefined) ?? entry;
     } catch (error) {
       counts.failed += 1;
       const isCurrent = !flight.signal.aborted && startedIn === generation;
@@ -292,7 +242,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     load: (flight: Flight<A>) => Promise<Fact<V>>,
     options: GetOptions = {},
   ): Promise<Known<V>> {
-    const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
+    const { askedSinceMs = -Infinity } = options;
     const entry = usable(key);
     const isRecentEnough = entry !== undefined && entry.hit.askedMs >= askedSinceMs;
     if (isRecentEnough && isFresh(entry)) return answer(entry, "hit");
@@ -304,18 +254,16 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       throw recentFailure.error;
     }
     const joins = flights.has(key);
-    const demand = { askedSinceMs, othersUntilMs: clock.monotonic() + othersMs };
-    const loading = flights.join(key, asker, demand, (flight) => start(key, load, flight));
+    const loading = flights.join(key, asker, (flight) => start(key, load, flight));
     if (isRecentEnough && options.whileRevalidating === true) {
       loading.catch(() => undefined);
       return answer(entry, "stale");
     }
     try {
-      const { entry: found, isShared } = await loading;
+      const found = await loading;
       // The load was in flight before this caller joined, so its request may have been sent too early.
-      if (found.hit.askedMs < askedSinceMs && (joins || isShared))
-        return await get(key, asker, load, options);
-      return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
+      if (found.hit.askedMs < askedSinceMs && joins) return await get(key, asker, load, options);
+      return answer(found, joins ? "inflight" : "miss");
     } catch (error) {
       if (joins && !asker.signal.aborted && failureKind(error) === "own")
         return await get(key, asker, load, options);
@@ -325,26 +273,20 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     }
   }
 
-  const isAlone = (): boolean => shared?.isAvailable() !== true;
-
   function clear(): number {
     const { size } = known;
     generation += 1;
     purgedAtMs = stamp();
-    changes += 1;
     known.clear();
     late.clear();
     failed.clear();
     flights.detachAll();
+    onChange();
     return size;
   }
-  shared?.onPurged(clear);
 
   return {
     get,
-    isUnknown: (key) =>
-      usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(),
-    isAlone,
     peek,
     facts: () =>
       [...known.entries()].flatMap(([key, entry]) =>
@@ -357,24 +299,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     countHits: (count) => {
       counts.hit += count;
     },
-    changes: () => changes,
-    async consult(key) {
-      const startedIn = generation;
-      const at = shared?.at(key);
-      merge(key, (await at?.read().catch(() => [])) ?? [], startedIn);
-      return peek(key);
-    },
-    async learn(key, fact) {
+    learn(key, fact) {
       if (fact.answeredMs < purgedAtMs) return;
-      const startedIn = fact.askedMs < purgedAtMs ? PURGED : generation;
-      const at = shared?.at(key) ?? null;
-      merge(key, [fact], startedIn);
-      if (at !== null && startedIn === generation) await share(key, at, fact, startedIn);
+      merge(key, [fact], fact.askedMs < purgedAtMs ? PURGED : generation);
     },
-    purge() {
-      shared?.purge();
-      return clear();
-    },
+    purge: clear,
     redate() {
       for (const [, entry] of known.entries()) {
         const { evidence, hit, stale } = entry;
@@ -382,7 +311,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
         entry.hit = remembered(evidence, asOfMs, "hit", hit.untilMs);
         entry.stale = remembered(evidence, asOfMs, "stale", stale.untilMs);
       }
-      changes += 1;
+      onChange();
     },
     stats: () => ({
       entries: known.size,

@@ -13,23 +13,9 @@ export interface Flight<A extends Asker> {
   readonly signal: AbortSignal;
 }
 
-/** The requirements of a caller. */
-export interface Demand {
-  /** The answer must have been requested since then; monotonic clock, ms. */
-  readonly askedSinceMs: number;
-  /** Until when to wait for other replicas; monotonic clock, ms. */
-  readonly othersUntilMs: number;
-}
-
-/** The flight as seen by its loader, with the strictest demand so far. */
-export interface OpenFlight<A extends Asker> extends Flight<A> {
-  readonly demand: Demand;
-}
-
-interface Entry<R, A extends Asker> extends OpenFlight<A> {
+interface Entry<R, A extends Asker> extends Flight<A> {
   readonly askers: Set<A>;
   readonly abort: AbortController;
-  demand: Demand;
   outcome: Promise<R>;
 }
 
@@ -46,14 +32,10 @@ export class SingleFlight<R, A extends Asker> {
   }
 
   /** Joins the load in flight, or starts one; rejects as soon as the caller leaves. */
-  join(key: string, asker: A, demand: Demand, start: (flight: OpenFlight<A>) => Promise<R>): Promise<R> {
+  join(key: string, asker: A, start: (flight: Flight<A>) => Promise<R>): Promise<R> {
     const existing = this.#flights.get(key);
-    const flight = existing ?? this.#open(key, demand);
+    const flight = existing ?? this.#open(key);
     flight.askers.add(asker);
-    flight.demand = {
-      askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
-      othersUntilMs: Math.min(flight.demand.othersUntilMs, demand.othersUntilMs),
-    };
     if (existing === undefined) this.#launch(key, flight, start);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -78,20 +60,19 @@ export class SingleFlight<R, A extends Asker> {
     this.#flights.clear();
   }
 
-  #open(key: string, demand: Demand): Entry<R, A> {
+  #open(key: string): Entry<R, A> {
     const abort = new AbortController();
     const flight: Entry<R, A> = {
       askers: new Set(),
       abort,
       signal: abort.signal,
-      demand,
       outcome: new Promise(() => {}),
     };
     this.#flights.set(key, flight);
     return flight;
   }
 
-  #launch(key: string, flight: Entry<R, A>, start: (flight: OpenFlight<A>) => Promise<R>): void {
+  #launch(key: string, flight: Entry<R, A>, start: (flight: Flight<A>) => Promise<R>): void {
     flight.outcome = start(flight);
     const end = (): void => {
       this.#end(key, flight);

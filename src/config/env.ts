@@ -31,10 +31,11 @@ export interface Config {
     readonly windowMs: number;
     readonly maxWaitMs: number;
     readonly coldStart: "assume-spent" | "assume-free";
-    readonly replicasMax: number;
   };
-  /** Null: no Redis, nothing is shared with other replicas. */
+  /** Null: there are no other replicas. */
   readonly redisUrl: Secret | null;
+  /** Where other replicas reach this one; null: at this host's address and the port. */
+  readonly advertiseUrl: string | null;
   readonly stateDir: string;
   readonly retail: RetailConfig;
   /** Where `retail` was read from. */
@@ -56,7 +57,11 @@ export interface Config {
   /** Where the demo page posts a signed cart: an address, or `/checkout`, the demo checkout of sandbox mode. Null: nowhere. */
   readonly checkoutUrl: string | null;
   readonly logLevel: LogLevel;
+  /** How long everything is still served after a stop was requested. */
+  readonly drainMs: number;
   readonly shutdownGraceMs: number;
+  /** How long an idle connection is kept. */
+  readonly keepAliveMs: number;
   /** The files of secrets, of which each Secret above keeps the last good value. */
   readonly secretFiles: readonly SecretFile[];
 }
@@ -95,13 +100,6 @@ export function readConfig<World>(
   const limit = settings.integer("UPSTREAM_RATE_LIMIT", 60, 1, 100_000);
   const headroom = settings.integer("UPSTREAM_RATE_HEADROOM", Math.min(3, limit - 1), 0, 100_000);
   if (headroom >= limit) settings.fault("UPSTREAM_RATE_HEADROOM", "must be less than UPSTREAM_RATE_LIMIT");
-  const replicasMax = settings.integer("REPLICAS_MAX", 1, 1, 1000);
-  if (headroom < limit && replicasMax > limit - headroom) {
-    settings.fault(
-      "REPLICAS_MAX",
-      "must not be more than the budget (UPSTREAM_RATE_LIMIT - UPSTREAM_RATE_HEADROOM)",
-    );
-  }
   const redisUrl = settings.secret("REDIS_URL", (text) => problemsOf(parseRedisAddress(text)));
   const config = {
     listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: readHost(settings) },
@@ -113,9 +111,9 @@ export function readConfig<World>(
       windowMs: settings.integer("UPSTREAM_RATE_WINDOW_MS", 60_000, 10, 86_400_000),
       maxWaitMs: settings.integer("QUOTA_MAX_WAIT_MS", 8000, 0, 600_000),
       coldStart: settings.oneOf("QUOTA_COLD_START", "assume-spent", ["assume-spent", "assume-free"]),
-      replicasMax,
     },
     redisUrl,
+    advertiseUrl: readAdvertised(settings),
     stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
     ...readRetail(settings),
     cache: readCache(settings),
@@ -125,11 +123,13 @@ export function readConfig<World>(
     corsOrigins: readOrigins(settings),
     securityContact: readSecurityContact(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
-    clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
+    clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 3000, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
     demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
     checkoutUrl: readAddress(settings, "CHECKOUT_URL", production)?.href ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
+    drainMs: settings.integer("DRAIN_MS", redisUrl === null ? 0 : 3000, 0, 600_000),
+    keepAliveMs: settings.integer("KEEP_ALIVE_MS", 65_000, 0, 3_600_000),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     secretFiles: settings.secretFiles,
   };
@@ -166,6 +166,15 @@ function readOrigin(settings: Settings, production: boolean): string | null {
   if (url === null) return null;
   if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
   settings.fault("UPSTREAM_BASE_URL", "must be only a scheme and host, without a path or query");
+  return null;
+}
+
+/** Replicas usually reach each other by http within a private network. */
+function readAdvertised(settings: Settings): string | null {
+  const url = readAddress(settings, "ADVERTISE_URL", false);
+  if (url === null || (url.pathname === "/" && url.search === "" && url.hash === ""))
+    return url?.origin ?? null;
+  settings.fault("ADVERTISE_URL", "must be only a scheme, host and port, without a path or query");
   return null;
 }
 

@@ -1,7 +1,7 @@
 /** Lists for staff as CSV (RFC 4180), safe to open in a spreadsheet. */
 import type { Request, Response } from "express";
 import { staffDomainShape } from "../wire/staff.js";
-import { JSON_TYPE, renderBody, sendJson, sendRendered } from "./edge/rendered.js";
+import { JSON_TYPE, send, sendJson } from "./edge/answers.js";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
 interface Table {
@@ -20,7 +20,7 @@ export function sendList(request: Request, response: Response, body: object, tab
     return;
   }
   response.attachment(`${table.name}.csv`);
-  sendRendered(response, renderBody(csvOf(table), { type: CSV, cacheControl: "no-store", tagged: true }));
+  send(response, { body: Buffer.from(csvOf(table)), type: CSV, cacheControl: "no-store", tagged: true });
 }
 
 export function csvOf({ columns, rows }: Omit<Table, "name">): string {

@@ -8,9 +8,9 @@ import { fileURLToPath } from "node:url";
 import type { IRouter } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
-import { pagePolicy } from "./pages.js";
+import { pageSender } from "./pages.js";
 import { route } from "./routes.js";
-import { JSON_TYPE } from "./edge/rendered.js";
+import { JSON_TYPE } from "./edge/answers.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
@@ -51,7 +51,7 @@ SwaggerUIBundle({
 /** `describe` resolves with the document. Everything is prepared on first request, because that takes longer than the rest of startup. */
 export function addDocs(router: IRouter, describe: () => Promise<object>): void {
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
-  let page: StaticFile | null = null;
+  let page: ReturnType<typeof pageSender> | null = null;
   let document: StaticFile | null = null;
 
   route(router, "/openapi.json", {
@@ -65,12 +65,11 @@ export function addDocs(router: IRouter, describe: () => Promise<object>): void 
   });
   route(router, "/docs", {
     GET: (request, response) => {
-      page ??= staticFile(assets.linkedIn(PAGE), {
-        type: "text/html; charset=utf-8",
-        cacheControl: "no-store",
-        headers: { "Content-Security-Policy": pagePolicy({ pictures: ["data:"] }) },
-      });
-      return page.send(request, response);
+      page ??= pageSender(
+        staticFile(assets.linkedIn(PAGE), { type: "text/html; charset=utf-8", cacheControl: "no-store" }),
+        { pictures: ["data:"] },
+      );
+      return page(request, response);
     },
   });
   assets.serve(router);

@@ -7,7 +7,7 @@ import type { Request, Response } from "express";
 import { type Clock, every } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { contextOf } from "./edge/context.js";
-import { renderBody, type Rendered } from "./edge/rendered.js";
+import { send } from "./edge/answers.js";
 
 interface ServerEvent {
   /** What the client sends as `Last-Event-ID` when it reconnects; must not contain a line break. */
@@ -133,9 +133,10 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
   };
 }
 
-/** A stream whose events are all there. */
-export function renderEvents(text: string): Rendered {
-  return renderBody(text, { type: EVENT_STREAM, cacheControl: CACHE_CONTROL, headers: UNBUFFERED });
+/** Sends a stream whose events are all there. */
+export function sendEvents(response: Response, text: string): void {
+  response.set(UNBUFFERED);
+  send(response, { body: Buffer.from(text), type: EVENT_STREAM, cacheControl: CACHE_CONTROL });
 }
 
 export function frameOf({ id, event, data }: ServerEvent): string {

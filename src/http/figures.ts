@@ -77,7 +77,7 @@ export function countsOf(now: FiguresSource, before: FiguresSource | null): Coun
   };
 }
 
-/** The counts of two replicas together. */
+/** The counts of two processes in the same minute. */
 export function addUp(one: Counts, other: Counts): Counts {
   return {
     asks: one.asks + other.asks,

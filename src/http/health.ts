@@ -4,11 +4,8 @@ import type { AnswerOf } from "../wire/answer.js";
 import type { healthShape } from "../wire/service.js";
 import { route } from "./routes.js";
 
-/** Not rate-limited, because orchestrators and monitors poll them. */
-export const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/health"]);
-
-/** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
-export type Phase = "starting" | "ready" | "draining";
+/** Requests should be sent here only while `ready`. While `draining`, they are still served; while `stopping`, they are refused. */
+export type Phase = "starting" | "ready" | "draining" | "stopping";
 
 type CheckStatus = "pass" | "warn" | "fail";
 
@@ -22,7 +19,7 @@ export interface HealthParts {
   /** Says whether the upstream is the sandbox or live. */
   readonly description: string;
   readonly phase: () => Phase;
-  readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;
+  readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices" | "owner", HealthCheck>>;
 }
 
 export function addHealthRoutes(router: IRouter, { version, description, phase, checks }: HealthParts): void {
@@ -54,6 +51,7 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
           quota: [states.quota],
           redis: [states.redis],
           prices: [states.prices],
+          owner: [states.owner],
         },
       };
       response

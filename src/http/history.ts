@@ -1,12 +1,9 @@
-/**
- * The figures of the last day, one row per minute, for the charts of the staff page. Replicas that share a Redis store them there and add them up;
- * otherwise, and while Redis is unreachable, each replica has its own in memory.
- */
+/** The figures of the last day, one row per minute, for the charts of the staff page. */
 import { z } from "zod";
 import { type Clock, every } from "../clock.js";
 import { parseJson } from "../json.js";
 import { type Lane, perLane } from "../quota/lane.js";
-import { type RedisLink, redisScript } from "../redis.js";
+import type { Lines } from "../store.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
 import { addUp, type Counts, countsOf, type FiguresSource, figuresOf } from "./figures.js";
@@ -21,13 +18,13 @@ export interface History {
 
 interface HistorySettings {
   readonly source: () => FiguresSource;
-  readonly redis: RedisLink | null;
+  /** Null: the rows end with the process. */
+  readonly stored: Lines | null;
   readonly clock: Clock;
 }
 
 const MINUTE_MS = 60_000;
 const MAX_ROWS = 24 * 60;
-const DAY_MS = MAX_ROWS * MINUTE_MS;
 
 const lanesSchema = z.strictObject(perLane(() => z.number()));
 const numbers = {
@@ -40,27 +37,14 @@ const numbers = {
 const largest = { used: z.number(), budget: z.number(), p95Ms: z.number() };
 const countsSchema = z.strictObject({ ...numbers, served: lanesSchema, waitedMs: lanesSchema, ...largest });
 
-const KEY = "af-storefront:history";
-/** Adds the counts of one replica to those of its minute. */
-const NOTE = redisScript(`
-local key = KEYS[1] .. ':' .. ARGV[1]
-redis.call('RPUSH', key, ARGV[2])
-return redis.call('PEXPIRE', key, ARGV[3])`);
-/** The counts of ARGV[2] minutes up to minute ARGV[1], one list per minute. */
-const LOAD = redisScript(`
-local minutes = {}
-for back = tonumber(ARGV[2]) - 1, 0, -1 do
-  minutes[#minutes + 1] = redis.call('LRANGE', string.format('%s:%d', KEYS[1], ARGV[1] - back), 0, -1)
-end
-return minutes`);
-const loadedSchema = z.array(z.array(z.string()));
+const rowSchema = z.strictObject({ minute: z.number(), counts: countsSchema });
 
 interface Row {
   readonly minute: number;
   readonly counts: Counts;
 }
 
-export function createHistory({ source, redis, clock }: HistorySettings): History {
+export function createHistory({ source, stored, clock }: HistorySettings): History {
   let own: Row[] = [];
   let before: FiguresSource | null = null;
   const minuteNow = (): number => Math.floor(clock.now() / MINUTE_MS);
@@ -70,19 +54,22 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
     const row = { minute: minuteNow(), counts: countsOf(now, before ?? now) };
     before = now;
     own = [...own, row].slice(-MAX_ROWS);
-    redis?.run(NOTE, KEY, [row.minute, JSON.stringify(row.counts), DAY_MS]).catch(() => undefined);
+    stored?.append(JSON.stringify(row));
   }
 
-  async function load(from: RedisLink): Promise<Row[]> {
-    const last = minuteNow();
-    const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MAX_ROWS]));
-    return minutes.flatMap((texts, index) => {
+  /** One row a minute; the former owner and this one may have a row for the same minute. */
+  async function load(from: Lines): Promise<Row[]> {
+    const first = minuteNow() - MAX_ROWS;
+    const rows = new Map<number, Row>();
+    for (const line of await from.load()) {
       // Another release may count other things.
-      const ofReplicas = texts.flatMap((text) => countsSchema.safeParse(parseJson(text)).data ?? []);
-      const [first, ...others] = ofReplicas;
-      if (first === undefined) return [];
-      return { minute: last - MAX_ROWS + 1 + index, counts: others.reduce(addUp, first) };
-    });
+      const row = rowSchema.safeParse(parseJson(line)).data;
+      if (row === undefined || row.minute <= first) continue;
+      const before = rows.get(row.minute);
+      const counts = before === undefined ? row.counts : addUp(before.counts, row.counts);
+      rows.set(row.minute, { minute: row.minute, counts });
+    }
+    return [...rows.values()].sort((a, b) => a.minute - b.minute);
   }
 
   return {
@@ -91,7 +78,7 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
       return every(clock, MINUTE_MS, note);
     },
     async present() {
-      const rows = redis === null ? own : await load(redis).catch(() => own);
+      const rows = stored === null ? own : await load(stored).catch(() => own);
       const figures = rows.map(({ counts }) => figuresOf(counts));
       const waitsOf = (lane: Lane): number[] => figures.map(({ waitMs }) => Math.round(waitMs[lane]));
       return {

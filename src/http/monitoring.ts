@@ -1,7 +1,5 @@
-/** Reports the state of the service: the overview for staff, `/health`, the metrics, and this replica's figures for the fleet. */
-import { hash } from "node:crypto";
+/** Reports the state of the service: the overview for staff, `/health`, and the metrics. */
 import type { Engine, EngineSettings } from "../engine.js";
-import { createFleet } from "../fleet.js";
 import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
@@ -9,8 +7,8 @@ import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { HealthParts } from "./health.js";
 import { createHistory, type History } from "./history.js";
 import {
-  fleetFigures,
   healthChecks,
+  type Ownership,
   presentOverview,
   priceCounts,
   priceWarnings,
@@ -18,29 +16,27 @@ import {
   savedCalls,
 } from "./overview.js";
 
-interface MonitoringSettings extends Pick<EngineSettings, "config" | "mode" | "upstream" | "clock" | "log"> {
-  readonly version: string;
+interface MonitoringSettings extends Pick<EngineSettings, "mode" | "clock"> {
   readonly engine: Engine;
   readonly metrics: Metrics;
+  readonly owner: () => Ownership;
   /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
   readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
 }
 
 export interface Monitoring {
   overview(): ReturnType<typeof presentOverview>;
-  /** The figures of the last day: of all replicas, or of this one without Redis. */
+  /** The figures of the last day: with Redis, also of former owners. */
   history(): ReturnType<History["present"]>;
   readonly checks: HealthParts["checks"];
   /** Starts recording the history; returns a function that stops it. */
   keepHistory(): () => void;
-  /** Leaves the fleet; resolves even if Redis is unreachable. */
-  close(): Promise<void>;
 }
 
-/** Registers the gauges and counters of all parts, and joins the fleet. */
+/** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
-  const { config, version, mode, engine, metrics, refusals, clock, log } = settings;
-  const { credentials, upstream, pools, prices, policies, redis } = engine;
+  const { mode, engine, metrics, refusals, clock } = settings;
+  const { credentials, upstream, pools, prices, policies, redis, store } = engine;
   const quota = () => engine.quota()?.snapshot() ?? null;
   const promises = () =>
     promisesInForce(engine.promises.inForce(), prices.facts(), policies.current(), clock.now());
@@ -50,18 +46,15 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
     const { requests, cold } = refusals();
     return { requests, cold };
   };
-  const fleet = createFleet({
-    link: redis,
-    version,
-    replicasMax: config.quota.replicasMax,
-    settings: () => agreedSettings(settings),
-    figures: () => fleetFigures(quota(), promises(), saved()),
-    clock,
-    log,
-  });
   const warnings = priceWarnings(engine, clock);
   const checks = () =>
-    healthChecks({ engine, redis: redisState(), fleet: fleet.fault(), quota: quota(), warnings: warnings() });
+    healthChecks({
+      engine,
+      redis: redisState(),
+      owner: settings.owner(),
+      quota: quota(),
+      warnings: warnings(),
+    });
 
   const byCheck = { pass: 0, warn: 1, fail: 2 };
   metrics.family("health", () =>
@@ -85,10 +78,9 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
     return { in_force, below_floor };
   });
   metrics.family("saved", saved);
-  metrics.replicas(() => fleet.members().length);
+  metrics.family("role", () => ({ [settings.owner().role]: 1 }));
   metrics.family("rateLimited", rateLimited);
   metrics.family("unexpected", upstream.unexpected.totals);
-  metrics.family("redis", () => redis?.refusals() ?? {});
 
   function overview() {
     const now = quota();
@@ -102,21 +94,10 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       promises: promises(),
       saved: saved(),
       rateLimited: rateLimited(),
-      members: fleet.members(),
+      owner: settings.owner(),
     });
   }
-  const history = createHistory({ source: overview, redis, clock });
+  const history = createHistory({ source: overview, stored: store.history, clock });
 
-  return { overview, history: history.present, keepHistory: history.keep, checks, close: fleet.close };
-}
-
-/** A fingerprint of what all replicas must have in common: upstream, credential, quota, client limits, and the price rules in effect. */
-function agreedSettings({ config, mode, upstream, engine }: MonitoringSettings): string {
-  const { quota, clientPerMinute, clientColdPerMinute } = config;
-  // How the ledger starts is a matter of one start.
-  const { coldStart: _coldStart, ...shared } = quota;
-  const where = mode === "sandbox" ? mode : upstream.baseUrl;
-  const rules = engine.policies.config();
-  const agreed = [where, engine.credentialInUse(), shared, rules, clientPerMinute, clientColdPerMinute];
-  return hash("sha256", JSON.stringify(agreed), "hex").slice(0, 12);
+  return { overview, history: history.present, keepHistory: history.keep, checks };
 }

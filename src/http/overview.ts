@@ -2,7 +2,6 @@
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
-import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
 import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
@@ -16,6 +15,14 @@ import { presentEndedEpoch, presentStaffPrices } from "./staff-presenters.js";
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type RedisStatus = RedisState | "none";
 
+/** Which part this replica has: `alone` without others, `none` while no owner is known. */
+export interface Ownership {
+  readonly role: "alone" | "owner" | "follower" | "none";
+  readonly sinceMs: number;
+  /** Whether the owner was reached last time; null if nothing was handed on. */
+  readonly reachesOwner: boolean | null;
+}
+
 interface OverviewParts {
   readonly engine: Pick<
     Engine,
@@ -28,8 +35,7 @@ interface OverviewParts {
   readonly saved: ReturnType<typeof savedCalls>;
   /** Requests over a client's rate limit, and over its cold limit. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
-  /** All replicas. */
-  readonly members: readonly Replica[];
+  readonly owner: Ownership;
 }
 
 function statsOf({ availability, prices, tier, account }: PoolFigures) {
@@ -41,7 +47,7 @@ function statsOf({ availability, prices, tier, account }: PoolFigures) {
   };
 }
 
-/** The upstream calls avoided by the cache, shared lookups, other replicas and local validation. */
+/** The upstream calls avoided by the cache, shared lookups and local validation. */
 export function savedCalls(pools: PoolFigures, refusedLocally: number) {
   const all = Object.values(statsOf(pools));
   const sum = (of: (counts: PoolStats["counts"]) => number): number =>
@@ -49,26 +55,7 @@ export function savedCalls(pools: PoolFigures, refusedLocally: number) {
   return {
     cache: sum(({ hit }) => hit),
     coalesced: sum(({ inflight }) => inflight),
-    shared: sum(({ shared }) => shared),
     refusedLocally,
-  };
-}
-
-/** The figures that this replica publishes to the others. */
-export function fleetFigures(
-  quota: QuotaSnapshot | null,
-  promises: PromisesInForce,
-  { cache: cacheHits, ...saved }: OverviewParts["saved"],
-): FleetFigures {
-  const lanes = Object.values(quota?.lanes ?? {});
-  return {
-    queued: lanes.reduce((sum, { queued }) => sum + queued, 0),
-    served: lanes.reduce((sum, { served }) => sum + served, 0),
-    refused: lanes.reduce((sum, { refused }) => sum + refused, 0),
-    promisesInForce: promises.inForce,
-    promisesBelowFloor: promises.belowFloor,
-    cacheHits,
-    ...saved,
   };
 }
 
@@ -79,12 +66,8 @@ export function priceCounts(prices: Engine["prices"]) {
   return { sold: prices.size, known: facts.length, doubtful };
 }
 
-/** For staff. Figures outside `fleet` and `fleetTotal` are those of this replica; the quota's use is that of all replicas. */
-export function presentOverview({
-  engine,
-  members,
-  ...parts
-}: OverviewParts): AnswerOf<typeof overviewShape> {
+/** For staff. */
+export function presentOverview({ engine, ...parts }: OverviewParts): AnswerOf<typeof overviewShape> {
   const { upstream, recentCalls } = engine;
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const { fingerprint, sinceMs, faults } = engine.policies.state();
@@ -114,8 +97,7 @@ export function presentOverview({
     },
     promises: parts.promises,
     saved: parts.saved,
-    fleet: members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
-    fleetTotal: totalOf(members),
+    owner: { role: parts.owner.role, since: instant(parts.owner.sinceMs) },
   };
 }
 
@@ -140,7 +122,7 @@ export function priceWarnings(
 interface HealthFacts {
   readonly engine: Pick<Engine, "credentials" | "upstream" | "prices" | "stateProblem">;
   readonly redis: RedisStatus;
-  readonly fleet: FleetFault | null;
+  readonly owner: Ownership;
   readonly quota: QuotaSnapshot | null;
   /** The warnings of the staff price list. */
   readonly warnings: readonly string[];
@@ -150,21 +132,17 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
   return {
     upstream: upstreamCheck(facts),
     quota: quotaCheck(facts),
-    redis: facts.fleet === null ? REDIS_CHECKS[facts.redis] : FLEET_CHECKS[facts.fleet],
+    redis: REDIS_CHECKS[facts.redis],
     prices: pricesCheck(facts),
+    owner: ownerCheck(facts.owner),
   };
 }
 
 const REDIS_CHECKS: Readonly<Record<RedisStatus, HealthCheck>> = {
   shared: { status: "pass" },
-  refusing: { status: "warn", output: "Refuses commands. Each replica uses its own share of the quota." },
-  gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
+  refusing: { status: "warn", output: "Refuses commands, so no calls are made." },
+  gone: { status: "warn", output: "Unreachable, so no calls are made." },
   none: { status: "pass", output: "Not configured." },
-};
-
-const FLEET_CHECKS: Readonly<Record<FleetFault, HealthCheck>> = {
-  oversized: { status: "warn", output: "More replicas run than REPLICAS_MAX allows." },
-  "settings differ": { status: "warn", output: "The replicas have different settings." },
 };
 
 function upstreamCheck({ engine: { credentials, upstream } }: HealthFacts): HealthCheck {
@@ -187,6 +165,16 @@ function quotaCheck({ engine, quota }: HealthFacts): HealthCheck {
     return { status: "warn", output: "Visitors are being asked to try again later." };
   const spent = quota !== null && (quota.pausedForMs > 0 || quota.used >= quota.budget);
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
+}
+
+function ownerCheck({ role, sinceMs, reachesOwner }: Ownership): HealthCheck {
+  const since = `since ${instant(sinceMs)}`;
+  if (role === "alone") return { status: "pass", output: "Without replicas." };
+  if (role === "owner") return { status: "pass", output: `This replica is the owner, ${since}.` };
+  if (role === "none") return { status: "warn", output: `No owner is known, ${since}.` };
+  return reachesOwner === false
+    ? { status: "warn", output: `Another replica is the owner, ${since}; it can't be reached.` }
+    : { status: "pass", output: `Another replica is the owner, ${since}.` };
 }
 
 function pricesCheck({ engine: { prices }, warnings }: HealthFacts): HealthCheck {

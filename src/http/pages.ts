@@ -6,8 +6,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { IRouter, Request, Response } from "express";
+import helmet from "helmet";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
+import type { MissingPage } from "./edge/problems.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { PageData } from "../wire/pages.js";
 import { CHECKOUT_PATH, type DemoCheckout } from "./checkout.js";
@@ -23,25 +25,39 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/**
- * The Content-Security-Policy of a page with these additional image sources and this form target. helmet's own upgrades insecure requests,
- * which breaks pages on a plain-http host.
- */
-export function pagePolicy({
-  pictures = [],
-  forms = "'none'",
-}: { readonly pictures?: readonly string[]; readonly forms?: string } = {}): string {
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    `img-src ${[...new Set(["'self'", ...pictures])].join(" ")}`,
-    "connect-src 'self'",
-    "base-uri 'none'",
-    `form-action ${forms}`,
-    "frame-ancestors 'none'",
-  ].join("; ");
+interface PageSources {
+  /** Additional sources of images. */
+  readonly pictures?: readonly string[];
+  /** Where the page may post forms. */
+  readonly forms?: string;
 }
+
+/** Sends a page under a Content-Security-Policy of its own. helmet's default one upgrades insecure requests, which breaks pages on a plain-http host. */
+export function pageSender(file: StaticFile, { pictures = [], forms = "'none'" }: PageSources = {}) {
+  const setPolicy = helmet.contentSecurityPolicy({
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'"],
+      imgSrc: [...new Set(["'self'", ...pictures])],
+      connectSrc: ["'self'"],
+      baseUri: ["'none'"],
+      formAction: [forms],
+      frameAncestors: ["'none'"],
+    },
+  });
+  return async (request: Request, response: Response): Promise<void> => {
+    await new Promise<void>((set) => {
+      setPolicy(request, response, () => {
+        set();
+      });
+    });
+    await file.send(request, response);
+  };
+}
+
+type PageSender = ReturnType<typeof pageSender>;
 
 function sourceOf(address: string): string {
   return address.startsWith("/") ? "'self'" : new URL(address).origin;
@@ -65,7 +81,7 @@ interface PageSettings {
 export function addPages(
   router: IRouter,
   { storefront, checkoutUrl, demoCheckout, retail }: PageSettings,
-): StaticFile {
+): MissingPage {
   const pages = [
     "operator",
     "missing",
@@ -86,20 +102,19 @@ export function addPages(
     name: string,
     {
       fill = {},
-      csp = pagePolicy(),
+      sources = {},
       status = 200,
-    }: { fill?: Readonly<Record<string, string>>; csp?: string; status?: number } = {},
-  ): StaticFile {
+    }: { fill?: Readonly<Record<string, string>>; sources?: PageSources; status?: number } = {},
+  ): PageSender {
     const file = files.get(`${name}/index.html`);
     if (file === undefined) throw new Error(`there is no page ${name} in dist; run npm run build`);
     const html = assets
       .linkedIn(file.content.toString("utf8"))
       .replace(/\{\{(\w+)\}\}/g, (_slot, slot: string) => fill[slot] ?? "");
-    const headers = { "Content-Security-Policy": csp };
-    return staticFile(html, { type: file.type, status, cacheControl: "no-store", headers });
+    return pageSender(staticFile(html, { type: file.type, status, cacheControl: "no-store" }), sources);
   }
 
-  const storefrontOf = ({ shop, catalog }: ReturnType<PageSettings["retail"]>): StaticFile =>
+  const storefrontOf = ({ shop, catalog }: ReturnType<PageSettings["retail"]>): PageSender =>
     pageOf("storefront", {
       fill: {
         checkout: inAttribute(checkoutUrl ?? ""),
@@ -109,10 +124,10 @@ export function addPages(
           sells: checkoutUrl !== null && demoCheckout === null,
         }),
       },
-      csp: pagePolicy({
+      sources: {
         ...(shop.logo !== null && { pictures: [sourceOf(shop.logo)] }),
         ...(checkoutUrl !== null && { forms: sourceOf(checkoutUrl) }),
-      }),
+      },
     });
   if (storefront) {
     let shown = retail();
@@ -120,16 +135,15 @@ export function addPages(
     route(router, "/", {
       GET: (request, response) => {
         if (shown !== retail()) page = storefrontOf((shown = retail()));
-        return page.send(request, response);
+        return page(request, response);
       },
     });
   }
-  const staff = pageOf("operator");
-  route(router, "/staff", { GET: (request, response) => staff.send(request, response) });
+  route(router, "/staff", { GET: pageOf("operator") });
   if (demoCheckout !== null) {
     const show = (request: Request, response: Response, view: PageData["view"]): Promise<void> => {
       const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
-      return pageOf("checkout", { fill: embedded("view", view), status }).send(request, response);
+      return pageOf("checkout", { fill: embedded("view", view), status })(request, response);
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),

@@ -2,8 +2,8 @@
 import { parse } from "node:querystring";
 import type { Request } from "express";
 import type { z, ZodType } from "zod";
-import { canonicalHost, parseDomainName } from "../domain-name.js";
-import { type FieldError, invalidField, ServiceError } from "../errors.js";
+import { canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
+import { type FieldError, invalidField, type Reason, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import { type Action, ACTIONS } from "../upstream/contract.js";
 import type { QuoteItem } from "../storefront/quotes.js";
@@ -34,10 +34,11 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
     if (known === undefined) {
       errors.push({
         field: PLAIN_NAME.test(name) ? name : "query",
+        reason: "unknown",
         message: `isn't a known parameter; allowed: ${allowed.join(", ") || "none"}`,
       });
     } else if (typeof value !== "string") {
-      errors.push({ field: known, message: "must be given once" });
+      errors.push({ field: known, reason: "duplicate", message: "must be given once" });
     } else {
       read[known] = value;
     }
@@ -49,38 +50,60 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
 /** The canonical `:domain` of a path, which must be the name itself, unlike a query parameter that may be a pasted URL. */
 export function hostInPath({ params: { domain } }: Request): string {
   const host = typeof domain === "string" ? canonicalHost(domain) : null;
-  if (host === null) throw invalidField("domain", "isn't a domain name");
+  if (host === null) throw invalidField("domain", "not_a_name", "isn't a domain name");
   return host;
 }
 
 export function required(value: string | undefined, field: string): string {
-  if (value === undefined || value === "") throw invalidField(field, "is missing");
+  if (value === undefined || value === "") throw invalidField(field, "required", "is missing");
   return value;
 }
 
 export function readYears(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (!/^[1-9]\d?$/.test(value)) throw invalidField("years", "must be a whole number of years");
+  if (!/^[1-9]\d?$/.test(value)) throw invalidField("years", "malformed", "must be a whole number of years");
   return Number(value);
 }
 
 /** Whether the answer must come from memory alone: `only=known`. */
 export function readOnlyKnown(value: string | undefined): boolean {
-  if (value !== undefined && value !== "known") throw invalidField("only", 'must be "known"');
+  if (value !== undefined && value !== "known") throw invalidField("only", "malformed", 'must be "known"');
   return value === "known";
+}
+
+/** A name under one of `tlds`, in a script that its registry takes. */
+export function readName(
+  text: string,
+  tlds: readonly string[],
+  policy: RetailPolicy,
+  field: string,
+): DomainName {
+  const name = parseDomainName(text, tlds, field);
+  if (!policy.takes(name)) throw otherScript(field);
+  return name;
+}
+
+export function otherScript(field: string): ServiceError {
+  return invalidField(field, "script", "has letters of another script, or of more than one");
 }
 
 /** A TLD sold, with its leading dot, in any case. */
 export function readTld(value: string, policy: RetailPolicy, field: string): string {
   const tld = /^[\x21-\x7e]{1,64}$/.test(value) ? value.toLowerCase() : "";
   if (!policy.soldTlds.includes(tld))
-    throw invalidField(field, `must be one of ${policy.soldTlds.join(", ")}`);
+    throw invalidField(field, "not_sold", `must be one of ${policy.soldTlds.join(", ")}`);
   return tld;
+}
+
+/** A comma-separated list of TLDs; all that are sold if the parameter is absent. */
+export function readTlds(text: string | undefined, policy: RetailPolicy): readonly string[] {
+  if (text === undefined) return policy.soldTlds;
+  return [...new Set(text.split(",").map((tld) => readTld(tld.trim(), policy, "tlds")))];
 }
 
 export function readAction(value: string): Action {
   const action = ACTIONS.find((known) => known === value);
-  if (action === undefined) throw invalidField("action", `must be one of ${ACTIONS.join(", ")}`);
+  if (action === undefined) throw invalidField("action", "not_sold", `must be one of ${ACTIONS.join(", ")}`);
   return action;
 }
 
@@ -90,7 +113,7 @@ export function readTermSold(value: string | undefined, policy: RetailPolicy): n
   const combinations = policy.combinations();
   if (years === undefined || combinations.some((what) => what.years === years)) return years;
   const sold = new Set(combinations.map((what) => what.years).sort((a, b) => a - b));
-  throw invalidField("years", `must be one of ${[...sold].join(", ")}`);
+  throw invalidField("years", "not_sold", `must be one of ${[...sold].join(", ")}`);
 }
 
 /** The requested term, or the shortest one sold. `subject`: the field at fault if no term is sold. */
@@ -104,9 +127,10 @@ export function termOf(
   const { tld, action } = what;
   const sold = policy.yearsSold(tld, action);
   const [shortest] = sold;
-  if (shortest === undefined) throw invalidField(subject, `${action} is not sold under ${tld}`);
+  if (shortest === undefined) throw invalidField(subject, "not_sold", `${action} is not sold under ${tld}`);
   if (years !== undefined && !sold.includes(years)) {
-    throw invalidField(yearsField, `must be one of ${sold.join(", ")} for ${action} under ${tld}`);
+    const message = `must be one of ${sold.join(", ")} for ${action} under ${tld}`;
+    throw invalidField(yearsField, "not_sold", message);
   }
   return years ?? shortest;
 }
@@ -118,8 +142,8 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
   const seen = new Set<string>();
   const items = cart.items.flatMap(({ domain, action, years }, index): QuoteItem[] => {
     try {
-      const name = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
-      if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "appears twice");
+      const name = readName(domain, policy.soldTlds, policy, `items[${index}].domain`);
+      if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "duplicate", "appears twice");
       seen.add(name.ascii);
       const what = { tld: name.tld, action };
       const term = termOf(years, what, policy, `items[${index}].action`, `items[${index}].years`);
@@ -135,7 +159,7 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
 }
 
 export function readBody<T>(body: unknown, shape: ZodType<T>): T {
-  const result = shape.safeParse(body);
+  const result = shape.safeParse(body, { reportInput: true });
   if (result.success) return result.data;
   throw invalid(result.error.issues.flatMap(errorsOf).slice(0, MAX_ERRORS));
 }
@@ -143,12 +167,22 @@ export function readBody<T>(body: unknown, shape: ZodType<T>): T {
 function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   const field = fieldName(issue.path);
   if (issue.code === "invalid_type" && issue.expected === "object")
-    return [{ field, message: "must be an object" }];
-  if (issue.code !== "unrecognized_keys") return [{ field, message: issue.message }];
+    return [{ field, reason: reasonOf(issue), message: "must be an object" }];
+  if (issue.code !== "unrecognized_keys") return [{ field, reason: reasonOf(issue), message: issue.message }];
   return issue.keys.map((key) => ({
     field,
+    reason: "unknown",
     message: `has an unknown field${PLAIN_NAME.test(key) ? `: ${key}` : ""}`,
   }));
+}
+
+function reasonOf(issue: z.core.$ZodIssue): Reason {
+  const isSize = issue.code === "too_small" || issue.code === "too_big";
+  if (isSize && issue.origin === "string") return issue.code === "too_big" ? "too_long" : "required";
+  if (isSize && issue.origin === "array") return issue.code === "too_big" ? "too_many" : "too_short";
+  if (isSize) return "out_of_range";
+  if (issue.code === "invalid_type" && issue.input === undefined) return "required";
+  return issue.code === "invalid_value" && issue.path.at(-1) === "action" ? "not_sold" : "malformed";
 }
 
 function fieldName(path: readonly PropertyKey[]): string {

@@ -1,4 +1,5 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
+import type { UnknownDomain } from "../account/account.js";
 import type { Known } from "../cache/cache.js";
 import { isoTimes } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -11,7 +12,7 @@ import type { Cart, TermQuote } from "../storefront/quotes.js";
 import type { SearchedName, Unknown } from "../storefront/search.js";
 import type { Combination, DomainRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { customerDomainShape } from "../wire/customers.js";
+import type { customerDomainShape, unknownDomainShape } from "../wire/customers.js";
 import type { domainRecordShape, originShape } from "../wire/staff.js";
 import type * as visitor from "../wire/visitors.js";
 import { retryAfterSeconds } from "./edge/problems.js";
@@ -135,6 +136,13 @@ export function presentCustomerDomain(
     renewal: prices.map(({ years, price }) => ({ years, price })),
     ...presentOrigin(known),
   };
+}
+
+export function presentUnknownDomain({
+  name,
+  retryAfterMs,
+}: UnknownDomain): AnswerOf<typeof unknownDomainShape> {
+  return { domain: name.ascii, status: "unknown", retryAfter: retryAfterSeconds(retryAfterMs) };
 }
 
 /** The age and origin of an answer. */

@@ -1,26 +1,27 @@
 /** All middleware and routes in order: what applies to every request, then visitors, customers, staff, documents and pages. */
-import express, { type Express, type RequestHandler } from "express";
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
 import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import { type ErrorCode, ServiceError, shuttingDown } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Secret } from "../secret.js";
+import { createCallers } from "./callers.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
-import type { ClientLimit } from "./edge/client-limit.js";
-import { type AccessLog, type AskFor, requestContext } from "./edge/context.js";
 import { addCustomerRoutes } from "./customers.js";
 import { addDocs } from "./docs.js";
+import { sendJson } from "./edge/answers.js";
+import { type AccessLog, type AskFor, requestContext } from "./edge/context.js";
 import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
-import type { TokenGuesses } from "./edge/token-guesses.js";
-import { addHealthRoutes, HEALTH_PATHS, type Phase } from "./health.js";
+import { createLimit } from "./edge/limits.js";
+import { explainProblem, problemHandler } from "./edge/problems.js";
+import type { FinishedAnswers } from "./finished-answers.js";
+import { addHealthRoutes, type Phase } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
 import { addPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
-import { explainProblem, problemHandler } from "./edge/problems.js";
-import type { QuestionKind } from "./questions.js";
-import { sendJson } from "./edge/rendered.js";
 import { route } from "./routes.js";
+import type { SearchStream } from "./search-stream.js";
 import { securityTxt } from "./security-txt.js";
 import { addStaffRoutes } from "./staff.js";
 import { addVisitorRoutes } from "./visitors.js";
@@ -31,21 +32,44 @@ interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" |
   readonly engine: Engine;
   readonly monitoring: Monitoring;
   readonly metrics: Metrics;
-  readonly limit: ClientLimit;
-  readonly guesses: TokenGuesses;
-  readonly questions: ReadonlyMap<string, QuestionKind>;
+  readonly finished: FinishedAnswers;
+  readonly searchStream: SearchStream;
   readonly ask: AskFor;
   readonly phase: () => Phase;
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
+  /** Null without other replicas. */
+  /** With several replicas: hands on what only the owner can answer. */
+  readonly handOn: RequestHandler | null;
+  /** With several replicas: sends a kept answer in place of a 503. */
+  readonly insteadOfFailing: ErrorRequestHandler | null;
 }
 
-export function createRouter(parts: RouterParts): Express {
-  const { config, version, mode, engine, monitoring, metrics, limit, guesses, questions, ask, clock, log } =
-    parts;
-  const { shop, policies, promises } = engine;
+interface Router {
+  readonly app: Express;
+  /** Requests beyond a client's limit since startup. */
+  refused(): number;
+}
+
+/** The requests that count against a client's limit. */
+const API_PATH = /^\/(?:v1(?:\/|$)|metrics$)/;
+
+export function createRouter(parts: RouterParts): Router {
+  const { config, version, mode, engine, monitoring, clock, log } = parts;
+  const { policies, promises } = engine;
   const now = (): number => clock.now();
-  const checks = [rightHost, knownExpectation];
+  const callers = createCallers({
+    staff: createStaffTokens(parts.staffTokens),
+    customers: config.customers && createCustomerTokens({ ...config.customers, clock: parts.factClock, log }),
+    log,
+  });
+  const limit = createLimit({
+    perMinute: config.clientPerMinute,
+    isCounted: ({ path }) => API_PATH.test(path),
+    keyOf: callers.keyOf,
+    detail: "Too many requests from this client within a minute.",
+    isShown: true,
+  });
 
   const app = express();
   app.disable("x-powered-by");
@@ -57,28 +81,18 @@ export function createRouter(parts: RouterParts): Express {
 
   app.use(requestContext(parts.accessLog, clock));
   app.use(securityHeaders);
-  app.use([...HEALTH_PATHS], ...checks);
+  app.use(websiteOrigins(config.corsOrigins));
+  app.use(limit.count);
+  app.use(rightHost);
+  app.use(knownExpectation);
   const description = mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.";
   addHealthRoutes(app, { version, description, phase: parts.phase, checks: monitoring.checks });
-  app.use(websiteOrigins(config.corsOrigins));
-  app.use(...limit.handlers);
-  app.use(...checks);
-  app.use(refusedWhileDraining(parts.phase));
+  app.use(refusedWhileStopping(parts.phase));
+  if (parts.handOn !== null) app.use(parts.handOn);
 
-  addVisitorRoutes(app, { shop, questions, ask });
-  if (config.customers !== null) {
-    const tokens = createCustomerTokens({ ...config.customers, clock: parts.factClock, log });
-    addCustomerRoutes(app, { ...engine, tokens, guesses, ask, now });
-  }
-  addStaffRoutes(app, {
-    ...engine,
-    ...monitoring,
-    tokens: createStaffTokens(parts.staffTokens),
-    guesses,
-    metrics,
-    ask,
-    now,
-  });
+  addVisitorRoutes(app, { ...engine, ...parts, onSentAgain: parts.metrics.sentAgain });
+  if (config.customers !== null) addCustomerRoutes(app, { ...engine, ...parts, callers, now });
+  addStaffRoutes(app, { ...engine, ...monitoring, ...parts, callers, now });
 
   route(app, "/.well-known/jwks.json", {
     GET: (_request, response) => {
@@ -98,13 +112,14 @@ export function createRouter(parts: RouterParts): Express {
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing at this address.");
   });
+  if (parts.insteadOfFailing !== null) app.use(parts.insteadOfFailing);
   app.use(problemHandler(log, parts.onProblem, missing));
-  return app;
+  return { app, refused: limit.refused };
 }
 
-function refusedWhileDraining(phase: () => Phase): RequestHandler {
+function refusedWhileStopping(phase: () => Phase): RequestHandler {
   return (_request, _response, next) => {
-    if (phase() !== "draining") return next();
+    if (phase() !== "stopping") return next();
     throw shuttingDown();
   };
 }

@@ -5,7 +5,7 @@ import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
 import { CSV } from "./csv.js";
 import { contextOf } from "./edge/context.js";
 import { tooLarge } from "./edge/problems.js";
-import { JSON_TYPE, PROBLEM_TYPE } from "./edge/rendered.js";
+import { JSON_TYPE, PROBLEM_TYPE } from "./edge/answers.js";
 import { EVENT_STREAM } from "./event-stream.js";
 
 type Handler = (request: Request, response: Response) => unknown;
@@ -97,7 +97,7 @@ function bodyOf(type: string, limit: number, parser: Parser, required?: "require
 }
 
 /** The largest JSON body or form. */
-export const MAX_BODY_BYTES = 32 * 1024;
+const MAX_BODY_BYTES = 32 * 1024;
 const jsonBody = bodyOf("application/json", MAX_BODY_BYTES, express.json);
 const formBody = bodyOf("application/x-www-form-urlencoded", MAX_BODY_BYTES, (options) =>
   express.urlencoded({ ...options, extended: false }),

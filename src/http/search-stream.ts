@@ -13,9 +13,8 @@ import type { Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { availabilityShape } from "../wire/visitors.js";
 import type { AskFor } from "./edge/context.js";
-import { type EventStreams, frameOf, renderEvents } from "./event-stream.js";
+import { type EventStreams, frameOf, sendEvents } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
-import type { Rendered } from "./edge/rendered.js";
 
 interface SearchStreamParts {
   readonly streams: EventStreams;
@@ -23,16 +22,18 @@ interface SearchStreamParts {
   readonly clock: Clock;
 }
 
-interface StreamedSearch {
+export interface Searched {
   /** Used for the whole stream, so that all prices come from one version of the policy. */
   readonly shop: Shop;
   readonly exact: SearchedName;
   /** The exact name first. */
   readonly names: readonly SearchedName[];
+  /** Whether only memory may be used. */
+  readonly onlyKnown: boolean;
 }
 
 /** Answers with the events of a search. */
-export type SearchStream = (request: Request, response: Response, search: StreamedSearch) => Promise<void>;
+export type SearchStream = (request: Request, response: Response, search: Searched) => Promise<void>;
 
 /** How long a stream waits for quota. People wait longer if they see progress. */
 export const SEARCH_PATIENCE_MS = 30_000;
@@ -40,10 +41,17 @@ export const SEARCH_PATIENCE_MS = 30_000;
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
   const { streams, clock } = parts;
 
-  return async (request, response, { shop, exact, names }) => {
+  return async (request, response, search) => {
+    const { shop, exact, names } = search;
     const { availability, suggestions } = shop;
     const variants = suggestions.variantsOf(exact);
-    const token = new ResumeToken([...names, ...variants], request.get("Last-Event-ID") ?? "");
+    const lastEventId = request.get("Last-Event-ID") ?? "";
+    const known = knownEvents(search, variants, lastEventId);
+    if (known !== null) {
+      sendEvents(response, known);
+      return;
+    }
+    const token = new ResumeToken([...names, ...variants], lastEventId);
 
     const isPending = ({ name }: SearchedName): boolean => !token.sent.has(name.ascii);
 
@@ -91,31 +99,28 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
 }
 
 /**
- * All events of a search that needs no call: the known names, then `done`. Undefined if a name isn't known or others could be suggested, which
- * doesn't matter with `onlyKnown`.
+ * All events of a search that needs no call: the known names, then `done`. Null if a name isn't known or others could be suggested, which doesn't
+ * matter if only memory may be used.
  */
-export function knownEvents(
-  { shop, exact, names }: StreamedSearch,
-  { onlyKnown, lastEventId }: { readonly onlyKnown: boolean; readonly lastEventId: string },
-): Rendered | undefined {
-  const { availability, suggestions } = shop;
-  const variants = suggestions.variantsOf(exact);
+function knownEvents(
+  { shop: { availability }, exact, names, onlyKnown }: Searched,
+  variants: readonly SearchedName[],
+  lastEventId: string,
+): string | null {
   const token = new ResumeToken([...names, ...variants], lastEventId);
   const found = names
     .filter(({ name }) => !token.sent.has(name.ascii))
-    .map(({ name, years }) => availability.known(name, years));
+    .map(({ name, years }) => availability.fromMemory(name, years));
   const complete = !found.includes(undefined);
   token.exactIsTaken ||= found.some((one) => one?.status === "taken" && one.name.ascii === exact.name.ascii);
-  const suggests = token.exactIsTaken && variants.length > 0;
-  if (!onlyKnown && (!complete || suggests)) return undefined;
-  let text = "";
-  for (const one of found) {
-    if (one === undefined) continue;
-    availability.countHits(1);
+  if (!onlyKnown && (!complete || (token.exactIsTaken && variants.length > 0))) return null;
+  const results = found.filter((one) => one !== undefined);
+  availability.countHits(results.length);
+  const frames = results.map((one) => {
     token.sent.add(one.name.ascii);
-    text += frameOf({ id: token.id(), event: "result", data: presentAvailability(one) });
-  }
-  return renderEvents(text + frameOf({ event: "done", data: { complete } }));
+    return frameOf({ id: token.id(), event: "result", data: presentAvailability(one) });
+  });
+  return frames.join("") + frameOf({ event: "done", data: { complete } });
 }
 
 /**

@@ -1,6 +1,6 @@
 /** `/.well-known/security.txt` (RFC 9116): where to report a security problem. */
 import type { Request, Response } from "express";
-import { renderBody, sendRendered } from "./edge/rendered.js";
+import { send } from "./edge/answers.js";
 
 /** How long the file is valid after the start of the current month. */
 const VALID_MONTHS = 6;
@@ -10,13 +10,11 @@ export function securityTxt(contact: string, now: () => number) {
     const today = new Date(now());
     const expires = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + VALID_MONTHS));
     const lines = [`Contact: ${contact}`, `Expires: ${expires.toISOString()}`, "Preferred-Languages: en", ""];
-    sendRendered(
-      response,
-      renderBody(lines.join("\n"), {
-        type: "text/plain; charset=utf-8",
-        cacheControl: "no-store",
-        tagged: true,
-      }),
-    );
+    send(response, {
+      body: Buffer.from(lines.join("\n")),
+      type: "text/plain; charset=utf-8",
+      cacheControl: "no-store",
+      tagged: true,
+    });
   };
 }

@@ -13,7 +13,7 @@ import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
-import type { Balance, Tier } from "../upstream/contract.js";
+import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type * as staff from "../wire/staff.js";
 import { instant, oldest, presentOrigin, presentPromotion } from "./presenters.js";
@@ -26,6 +26,10 @@ export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.bal
 export function presentTier(known: Known<Tier>): AnswerOf<typeof staff.tierShape> {
   const { currentTier, nextTier, domainsNeeded } = known.value;
   return { currentTier, nextTier, domainsNeeded, ...presentOrigin(known) };
+}
+
+export function presentUnreadable({ names, why }: UnreadableRecord) {
+  return { domain: names[0] ?? null, why: `The record ${why}.` };
 }
 
 /** The retail price, margin and rule that a policy gives for a wholesale price. */

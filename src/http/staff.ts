@@ -1,6 +1,6 @@
 /** The staff routes, by token scope. No other route shows wholesale amounts. */
 import type { IRouter, RequestHandler } from "express";
-import type { Scope, StaffTokens } from "../auth/staff-tokens.js";
+import type { Scope } from "../auth/staff-tokens.js";
 import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, type ErrorCode, ServiceError } from "../errors.js";
@@ -8,13 +8,19 @@ import type { Metrics } from "../metrics.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
 import { audited, presentAudit } from "./audit.js";
+import type { Callers } from "./callers.js";
 import { type AskFor, contextOf } from "./edge/context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
-import { sendJson } from "./edge/rendered.js";
-import type { TokenGuesses } from "./edge/token-guesses.js";
+import { sendJson } from "./edge/answers.js";
 import { hostInPath, readBody, readQuery } from "./parse.js";
 import { presentDomain, presentOrigin } from "./presenters.js";
-import { presentBalance, presentPromise, presentStaffPrices, presentTier } from "./staff-presenters.js";
+import {
+  presentBalance,
+  presentPromise,
+  presentStaffPrices,
+  presentTier,
+  presentUnreadable,
+} from "./staff-presenters.js";
 import { presentPreview } from "./price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
 import {
@@ -30,8 +36,7 @@ interface StaffParts
   extends
     Pick<Engine, "account" | "policies" | "prices" | "promises" | "audit" | "purge">,
     Pick<Monitoring, "overview" | "history"> {
-  readonly tokens: StaffTokens;
-  readonly guesses: TokenGuesses;
+  readonly callers: Callers;
   readonly metrics: Metrics;
   readonly ask: AskFor;
   readonly now: () => number;
@@ -41,28 +46,28 @@ interface StaffParts
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
 /** Requires a staff token with the scope. */
-function requireScope({ tokens, guesses, audit }: StaffParts, scope: Scope): RequestHandler {
-  return (request, response, next) => {
+function requireScope({ callers, audit }: StaffParts, scope: Scope): RequestHandler {
+  return async (request, response, next) => {
     const refused = (who: string | null, outcome: ErrorCode): void => {
       audit.note({ who, what: "token", subject: contextOf(request).route, outcome });
     };
     response.set("Cache-Control", "no-store");
-    const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
-    if (bearer !== undefined) guesses.admit(request);
-    const token = bearer === undefined ? null : tokens.find(bearer);
-    if (token === null) {
-      if (bearer !== undefined) guesses.wrong(request, "staff");
+    const caller = await callers.of(request);
+    if (caller.kind === "blocked") throw caller.refusal;
+    if (caller.kind !== "staff") {
+      if (caller.kind === "wrong") await callers.noteWrong(request, response, "staff");
       refused(null, "unauthenticated");
       const detail = "This endpoint requires a staff token: Authorization: Bearer ….";
       throw challenge("unauthenticated", detail, 'realm="staff"');
     }
-    if (!token.scopes.includes(scope)) {
-      guesses.lacksScope(request, token.name, scope);
-      refused(token.name, "forbidden");
+    const { name, scopes } = caller.token;
+    if (!scopes.includes(scope)) {
+      callers.noteMissingScope(request, name, scope);
+      refused(name, "forbidden");
       const parameters = `realm="staff", error="insufficient_scope", scope="${scope}"`;
       throw challenge("forbidden", `The token lacks the ${scope} scope.`, parameters);
     }
-    contextOf(request).tokenName = token.name;
+    contextOf(request).tokenName = name;
     next();
   };
 }
@@ -79,7 +84,7 @@ async function findPromise(promises: Promises, id: string): Promise<PricePromise
     if (!(error instanceof RedisGoneError)) throw error;
     throw new ServiceError(
       "not_found",
-      "This replica doesn't know the promise, and Redis is unreachable, so other replicas can't be asked.",
+      "This process doesn't know the promise, and Redis, where others would be found, is unreachable.",
     );
   }
 }
@@ -96,9 +101,14 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
     GET: async (request, response) => {
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
-      const domains = known.value.map(presentDomain);
+      const { records, unreadable } = known.value;
+      const domains = records.map(presentDomain);
       const ofAll = { ...(known.truncated && { truncated: true as const }), ...presentOrigin(known) };
-      const body: AnswerOf<typeof staffDomainsShape> = { domains, ...ofAll };
+      const body: AnswerOf<typeof staffDomainsShape> = {
+        domains,
+        ...(unreadable.length > 0 && { unreadable: unreadable.map(presentUnreadable) }),
+        ...ofAll,
+      };
       // CSV has no place for what holds for the whole list, so every row says it.
       const rows = domains.map((domain) => ({ ...domain, ...ofAll }));
       sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
@@ -190,7 +200,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       readQuery(request.query, []);
       const { what } = readBody(request.body, purgeRequestShape);
       contextOf(request).subject = what;
-      const body: AnswerOf<typeof purgedShape> = { purged: await parts.purge(what) };
+      const body: AnswerOf<typeof purgedShape> = { purged: parts.purge(what) };
       response.json(body);
     },
   });

@@ -1,45 +1,176 @@
 /** The visitor routes: availability, search, prices and quotes. HEAD never makes an upstream call. */
-import type { IRouter } from "express";
+import type { IRouter, Response } from "express";
+import type { Clock } from "../clock.js";
+import { domainNameUnder, parseSearchTerm } from "../domain-name.js";
+import { invalidField, type ServiceError } from "../errors.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { Availability } from "../storefront/availability.js";
+import { namesFor, search, type SearchedName } from "../storefront/search.js";
 import { inOneShop, type Shop } from "../storefront/shop.js";
-import { CART_PATH, cartOf, signedCart } from "./carts.js";
-import type { AskFor } from "./edge/context.js";
-import { readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
-import { presentTermQuote } from "./presenters.js";
-import { type QuestionKind, questionOf } from "./questions.js";
-import { sendJson, sendRendered } from "./edge/rendered.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { searchShape } from "../wire/visitors.js";
+import { jsonAnswer, mayBeRepeated, sendJson } from "./edge/answers.js";
+import { type AskFor, contextOf } from "./edge/context.js";
 import { EVENT_STREAM } from "./event-stream.js";
+import type { FinishedAnswers, Lasting } from "./finished-answers.js";
+import {
+  otherScript,
+  type ParsedQuery,
+  readAction,
+  readCart,
+  readName,
+  readOnlyKnown,
+  readQuery,
+  readTermSold,
+  readTld,
+  readTlds,
+  readYears,
+  required,
+  termOf,
+} from "./parse.js";
+import {
+  presentAvailability,
+  presentCart,
+  presentPrices,
+  presentTermQuote,
+  presentUnknown,
+} from "./presenters.js";
 import { answersJson, answersJsonOrEvents, endedByHead, prefersEvents, route } from "./routes.js";
+import type { Searched, SearchStream } from "./search-stream.js";
 
 interface VisitorParts {
   readonly shop: () => Shop;
-  readonly questions: ReadonlyMap<string, QuestionKind>;
+  readonly prices: Pick<PriceList, "facts" | "unknown">;
+  readonly finished: FinishedAnswers;
+  readonly searchStream: SearchStream;
   readonly ask: AskFor;
+  /** Called each time a finished answer of a route is sent again. */
+  readonly onSentAgain: (route: string) => void;
+  readonly clock: Clock;
+  /** For the ages of facts. */
+  readonly factClock: Clock;
 }
 
-export function addVisitorRoutes(router: IRouter, { shop, questions, ask }: VisitorParts): void {
-  for (const [path, { cacheControl, hasEvents, confidential, read }] of questions) {
-    route(router, path, {
-      before: [hasEvents ? answersJsonOrEvents : answersJson],
-      GET: async (request, response) => {
-        const first = questionOf(request, read, shop());
-        response.set("Cache-Control", cacheControl);
-        const events = prefersEvents(request) ? first.events : undefined;
-        // The length of the body would reveal whether somebody just searched for the name.
-        if (confidential && endedByHead(request, response, events && EVENT_STREAM)) return;
-        if (events !== undefined) {
-          const known = events.known(request.get("Last-Event-ID") ?? "");
-          return known === undefined ? events.stream?.(request, response) : sendRendered(response, known);
-        }
-        const answer = await inOneShop(shop, async (now) => {
-          const { known, find } = first.shop === now ? first : read(request.query);
-          return known() ?? find?.(request);
-        });
-        if (answer !== undefined) sendRendered(response, answer);
+const AVAILABILITY_CACHE = "private, max-age=5";
+const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
+/** How long a cache may keep that, at most. */
+const PRICES_CACHED_MS = 3_900_000;
+
+/** No cache keeps prices beyond the moment at which a promotion changes them. */
+function pricesCache(untilChangeMs: number): string {
+  if (untilChangeMs >= PRICES_CACHED_MS) return PRICES_CACHE;
+  const seconds = Math.floor(untilChangeMs / 1000);
+  const maxAge = Math.min(300, seconds);
+  return `public, max-age=${maxAge}, stale-while-revalidate=${seconds - maxAge}`;
+}
+
+export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
+  const { shop, prices, finished, searchStream, ask, clock, factClock } = parts;
+
+  /** How long an answer with these facts lasts; one with a fact missing doesn't. */
+  function lasting(response: Response, found: readonly (Availability | undefined)[]): Lasting {
+    const { route: of } = contextOf(response.req);
+    const { availability } = shop();
+    return {
+      untilAt: Math.min(...found.map((one) => one?.sameUntilAt ?? -Infinity)),
+      onSentAgain() {
+        availability.countHits(found.length);
+        parts.onSentAgain(of);
       },
-    });
+    };
   }
 
-  route(router, CART_PATH, {
+  route(router, "/v1/availability", {
+    before: [answersJson],
+    GET: async (request, response) => {
+      const { name, years, onlyKnown } = readAvailability(request.query, shop().policy);
+      const cached = { cacheControl: AVAILABILITY_CACHE };
+      response.set("Cache-Control", AVAILABILITY_CACHE);
+      // The length of the body would reveal whether somebody just searched for the name.
+      if (endedByHead(request, response)) return;
+      const { availability } = shop();
+      const known = availability.fromMemory(name, years);
+      if (known !== undefined || onlyKnown) {
+        if (known !== undefined) availability.countHits(1);
+        const body = known === undefined ? presentUnknown({ name, years }) : presentAvailability(known);
+        finished.send(response, jsonAnswer(body, cached), lasting(response, [known]));
+        return;
+      }
+      const found = await inOneShop(shop, (now) =>
+        now.availability.lookUp(ask(request, "exact"), name, years),
+      );
+      mayBeRepeated(response, found.sameUntilAt - factClock.monotonic());
+      sendJson(response, presentAvailability(found), cached);
+    },
+  });
+
+  route(router, "/v1/search", {
+    before: [answersJsonOrEvents],
+    GET: async (request, response) => {
+      const searched = readSearch(request.query, shop());
+      const { text, label, names, exact, onlyKnown } = searched;
+      const asEvents = prefersEvents(request);
+      response.set("Cache-Control", "no-store");
+      if (endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
+      if (asEvents) return searchStream(request, response, searched);
+      const answer = (results: SearchAnswer["results"], complete: boolean) =>
+        jsonAnswer({ query: text, label, results, complete } satisfies SearchAnswer);
+      const { availability } = searched.shop;
+      const known = names.map(({ name, years }) => availability.fromMemory(name, years));
+      const complete = !known.includes(undefined);
+      if (complete || onlyKnown) {
+        availability.countHits(known.filter((one) => one !== undefined).length);
+        const results = names.map((asked, at) => {
+          const found = known[at];
+          return found === undefined ? presentUnknown(asked) : presentAvailability(found);
+        });
+        finished.send(response, answer(results, complete), lasting(response, known));
+        return;
+      }
+      const askFor = (asked: SearchedName) => ask(request, asked === exact ? "exact" : "search");
+      const found = await inOneShop(shop, (now) => search(names, now.availability, askFor, clock));
+      sendJson(response, {
+        query: text,
+        label,
+        results: found.results.map(presentAvailability),
+        complete: found.complete,
+      } satisfies SearchAnswer);
+    },
+  });
+
+  route(router, "/v1/prices", {
+    before: [answersJson],
+    GET: (request, response) => {
+      const { policy } = shop();
+      const wanted = readPrices(request.query, policy);
+      const facts = prices.facts();
+      if (facts.length === 0) throw prices.unknown();
+      // An incomplete list must not be cached, because it will be longer in a moment.
+      const isWhole = facts.length === policy.combinations().length;
+      const matching = facts.filter(
+        ({ tld, action, years }) =>
+          (wanted.tld ?? tld) === tld &&
+          (wanted.action ?? action) === action &&
+          (wanted.years ?? years) === years,
+      );
+      const now = clock.now();
+      const changeAt = policy.nextTurnAt(now);
+      const answer = jsonAnswer(presentPrices(matching, policy, now), {
+        cacheControl: isWhole ? pricesCache(changeAt - now) : "no-store",
+      });
+      finished.send(response, answer, {
+        // Without any price, its age is the time of the answer.
+        untilAt: matching.length === 0 ? -Infinity : Math.min(...facts.map(({ untilAt }) => untilAt)),
+        fieldsUntilAt: changeAt - PRICES_CACHED_MS,
+        onSentAgain: () => {
+          parts.onSentAgain("/v1/prices");
+        },
+      });
+    },
+  });
+
+  route(router, "/v1/quotes", {
     before: [answersJson],
     GET: async (request, response) => {
       const query = readQuery(request.query, ["tld", "action", "years"]);
@@ -56,12 +187,58 @@ export function addVisitorRoutes(router: IRouter, { shop, questions, ask }: Visi
     },
     POST: async (request, response) => {
       readQuery(request.query, []);
-      const items = cartOf(request, shop());
-      response.set("Cache-Control", "no-store");
-      const cart = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
-      const { answer, shared } = signedCart(cart);
-      await shared;
-      sendRendered(response, answer);
+      const items = readCart(request.body, shop().policy);
+      const priced = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
+      const cart = priced.sign();
+      await cart.promise?.shared;
+      sendJson(response, presentCart(cart), { tagged: false });
     },
   });
+}
+
+type SearchAnswer = AnswerOf<typeof searchShape>;
+
+function readAvailability(given: ParsedQuery, policy: RetailPolicy) {
+  const query = readQuery(given, ["domain", "years", "only"]);
+  const name = readName(required(query.domain, "domain"), policy.registrableTlds, policy, "domain");
+  const what = { tld: name.tld, action: "registration" } as const;
+  const years = termOf(readYears(query.years), what, policy, "domain");
+  return { name, years, onlyKnown: readOnlyKnown(query.only) };
+}
+
+function readSearch(
+  given: ParsedQuery,
+  shop: Shop,
+): Searched & { readonly text: string; readonly label: string } {
+  const { policy } = shop;
+  const query = readQuery(given, ["q", "tlds", "years", "only"]);
+  const text = required(query.q, "q");
+  const term = parseSearchTerm(text, policy.registrableTlds, "q");
+  const years = readYears(query.years);
+  // Other TLDs that don't sell the term are left out, but not the name that was asked for.
+  if (term.exact !== null && !policy.takes(term.exact)) throw otherScript("q");
+  if (term.exact !== null) termOf(years, { tld: term.exact.tld, action: "registration" }, policy, "q");
+  const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
+  const [exact] = names;
+  if (exact === undefined) throw nothingSold(term.label, years, policy);
+  return { shop, text, label: term.label, exact, names, onlyKnown: readOnlyKnown(query.only) };
+}
+
+/** Why a search has no names: the script, a label that only forms endings, or the term. */
+function nothingSold(label: string, years: number | undefined, policy: RetailPolicy): ServiceError {
+  const names = policy.registrableTlds.flatMap((tld) => domainNameUnder(label, tld) ?? []);
+  if (names.length > 0 && !names.some(policy.takes)) return otherScript("q");
+  const message = "no name of this label is sold for this term";
+  return years === undefined
+    ? invalidField("q", "not_a_name", message)
+    : invalidField("years", "not_sold", message);
+}
+
+function readPrices(given: ParsedQuery, policy: RetailPolicy) {
+  const query = readQuery(given, ["tld", "action", "years"]);
+  return {
+    tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
+    action: query.action === undefined ? undefined : readAction(query.action),
+    years: readTermSold(query.years, policy),
+  };
 }

@@ -50,9 +50,10 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
     return { operation, request, asked, answer: answer ? answerOf(answer, operation, name) : null, outcome };
   }
 
-  const domains = await makeCall("domains", "GET /api/v1/domains", "the account's domains", () =>
-    upstream.domains(ask),
-  );
+  const domains = await makeCall("domains", "GET /api/v1/domains", "the account's domains", async () => {
+    const { value, ...times } = await upstream.domains(ask);
+    return { ...times, value: value.records };
+  });
   const own = "value" in domains.outcome ? domains.outcome.value.map(({ domain }) => domain) : [];
   const ownName = firstName(own);
   const foreign = foreignName(own);
@@ -85,7 +86,8 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
     upstream.balance(ask),
   );
   const tier = await makeCall("tier", "GET /api/v1/account/tier", "the tier", () => upstream.tier(ask));
-  return { domains, domain, isOwn, check, checkYears, quote, balance, tier };
+  const unexpected = upstream.unexpected.list();
+  return { domains, unexpected, domain, isOwn, check, checkYears, quote, balance, tier };
 }
 
 async function outcomeOf<T>(work: Promise<T>): Promise<CallResult<T>["outcome"]> {

@@ -1,11 +1,12 @@
 /** Makes first contact with an upstream through the service's own quota, and describes it without revealing any data. */
-import type { Clock } from "../clock.js";
+import { type Clock, pause } from "../clock.js";
 import type { Config } from "../config/env.js";
 import type { Log } from "../logger.js";
-import { ServiceError } from "../errors.js";
-import { InUseError } from "../quota/ledger/lock.js";
+import type { RedisLink } from "../redis.js";
+import { InUseError } from "../quota/lock.js";
 import { createQuotas } from "../quota/quotas.js";
-import { connectRedis } from "../redis-link.js";
+import { createFleet, type Fleet } from "../fleet/lease.js";
+import { connectRedis } from "../fleet/redis-link.js";
 import { createRetailPolicy } from "../retail/policy.js";
 import { fixedSecret } from "../secret.js";
 import { createCredentials, type CredentialSource } from "../upstream/credentials.js";
@@ -45,22 +46,30 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     live === null || config.redisUrl === null
       ? null
       : connectRedis({ url: config.redisUrl, clock, log: silent });
+  const fingerprints = credentials.states().map(({ fingerprint }) => fingerprint);
+  // With Redis, only the owner may call, so the probe becomes the owner for a while.
+  const fleet =
+    redis &&
+    createFleet({
+      ...config.quota,
+      budget: config.quota.limit - config.quota.headroom,
+      link: redis,
+      url: () => "http://127.0.0.1:9",
+      upstreamId: upstream.baseUrl,
+      credentialInUse: () => fingerprints[0] ?? "",
+      clock,
+      factClock: clock,
+      log: silent,
+    });
   const quotas = createQuotas({
     ...config.quota,
-    longestCallMs: config.upstreamTimeoutMs,
-    home: live === null ? "memory" : redis ? { redis } : { directory: config.stateDir },
+    home: live === null ? "memory" : fleet ? { leases: fleet } : { directory: config.stateDir },
     clock,
     log: silent,
   });
-  // Without Redis, a running service continues with its own share of the quota, and so would the probe.
-  const isShared = (): boolean => redis === null || redis.reachable();
   try {
-    await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
-    if (!isShared()) {
-      throw new NotProbedError(
-        "REDIS_URL is set, but Redis can't be reached. Without it, the probe and a running service could exceed the quota together.",
-      );
-    }
+    if (fleet !== null && redis !== null) await becomeOwner(fleet, redis, clock);
+    await quotas.openAll(fingerprints);
     const seen = await contact({
       upstream: {
         baseUrl: upstream.baseUrl,
@@ -68,11 +77,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
         windowMs: config.quota.windowMs,
         currencies: () => policy.wholesaleCurrencies,
         credentials,
-        quotaOf: ({ fingerprint }) => {
-          if (!isShared())
-            throw new ServiceError("quota_exhausted", "Redis can't be reached, so the quota is unknown.");
-          return quotas.of(fingerprint);
-        },
+        quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
         clock,
         log: silent,
       },
@@ -87,11 +92,27 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     return resultOf(seen, live ?? "the embedded sandbox");
   } catch (error) {
     if (!(error instanceof InUseError)) throw error;
-    throw new NotProbedError(
-      "A running service uses the quota in this STATE_DIR. Stop it first, or let both share the quota through REDIS_URL.",
-    );
+    throw new NotProbedError("A running service uses the quota in this STATE_DIR. Stop it first.");
   } finally {
     await quotas.close();
+    fleet?.stop();
     redis?.close();
   }
+}
+
+/** A lease without its owner is free within this time. */
+const OWNER_WITHIN_MS = 12_000;
+
+async function becomeOwner(fleet: Fleet, redis: RedisLink, clock: Clock): Promise<void> {
+  await redis.firstContact(1_000);
+  await fleet.start();
+  const untilAt = clock.monotonic() + OWNER_WITHIN_MS;
+  while (fleet.role() !== "owner" && fleet.owner() === null && clock.monotonic() < untilAt)
+    await pause(clock, 100, new AbortController().signal);
+  if (fleet.role() === "owner") return;
+  throw new NotProbedError(
+    fleet.owner() === null
+      ? "REDIS_URL is set, but Redis can't be reached, so it is unknown which process may call the upstream."
+      : "A running service with this Redis uses the quota. Stop it first.",
+  );
 }

@@ -1,30 +1,44 @@
-/**
- * One quota per credential, opened on first use. Replicas share its budget through Redis. Without Redis, each uses only its own share, so that
- * together they never exceed it.
- */
+/** One quota per credential, opened on first use. A place belongs to a visitor, so it outlives a change of credentials, and an orderly restart. */
+import { join } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
-import type { RedisLink } from "../redis.js";
+import { createSavedFile } from "../saved-file.js";
 import { failureReason } from "../system-error.js";
-import { openFileLedger } from "./ledger/file.js";
-import { memoryLedger } from "./ledger/memory.js";
-import { openRedisLedger, type RedisLedgerSettings } from "./ledger/redis.js";
-import { saveReservations } from "./saved-reservations.js";
-import { createQuota, type CredentialQuota, type SchedulerSettings } from "./scheduler/scheduler.js";
-import { shareReservations } from "./shared-reservations.js";
-import type { Ledger } from "./ledger/ledger.js";
-import type { Quota } from "./quota.js";
+import { type BudgetSettings, type Ledger, memoryLedger, type Rests } from "./ledger.js";
+import { openFileLedger } from "./ledger-file.js";
+import { Line } from "./line.js";
+import type { Note, Quota } from "./quota.js";
+import { type HandedPlace, handedPlace, Tickets } from "./tickets.js";
 
-/** These apply to each credential. `headroom` is what all replicas together leave unused. */
-interface QuotasSettings extends Omit<
-  RedisLedgerSettings,
-  "redis" | "fingerprint" | "directory" | "onFault"
-> {
-  /**
-   * Where the ledgers are kept: in memory only for an upstream that starts together with the service. With Redis, processes leave handover files in
-   * the folder.
-   */
-  readonly home:
-    { readonly redis: RedisLink; readonly directory?: string } | { readonly directory: string } | "memory";
+/** What is known of earlier calls when this process becomes the owner of a credential. */
+export interface Beginning {
+  /** How long slots must still rest. */
+  readonly rests: Rests | null;
+  /** Until then nothing may be called: a former owner's calls count as just made. Monotonic; -Infinity: at once. */
+  readonly blockedUntilAt: number;
+  readonly places: readonly HandedPlace[];
+}
+
+/** The right to call with a credential, of which there is one among all replicas. */
+export interface Leases {
+  /** Resolves when this process is the owner; rejects with `unavailable` if another one is, or if that is unknown. */
+  take(fingerprint: string): Promise<Beginning>;
+  /** Whether this process may send calls now. */
+  mayCall(fingerprint: string): boolean;
+  /** Calls `act` when another process may have become the owner. */
+  onLost(act: (fingerprint: string) => void): void;
+  /** Gives up the right, and leaves the note for the next owner. */
+  giveUp(fingerprint: string, note: Note): Promise<void>;
+}
+
+interface QuotasSettings extends BudgetSettings {
+  readonly coldStart: "assume-spent" | "assume-free";
+  /** Where the ledgers are kept: in memory for an upstream that starts together with the service, and for the owner among several replicas. */
+  readonly home: { readonly directory: string } | { readonly leases: Leases } | "memory";
+  /** Whether one call answers a visitor, so that places can be promised. Default: always. */
+  readonly canPromise?: () => boolean;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -32,87 +46,102 @@ export interface Quotas {
   /** Opens the quotas of the credentials known at startup. Without a record of the last window, `coldStart` applies to them. */
   openAll(fingerprints: readonly string[]): Promise<void>;
   /**
-   * The quota of the credential with this fingerprint; rejects while its ledger can't be opened. A credential that first appears at runtime comes
-   * from a rotation: without a record, it is assumed unused.
+   * The quota of the credential with this fingerprint; rejects while its ledger can't be opened, or another replica is its owner. Without replicas,
+   * a credential that first appears at runtime comes from a rotation, so it is assumed unused.
    */
   of(fingerprint: string): Promise<Quota>;
   /** The same, synchronously; null before its first use. */
   opened(fingerprint: string): Quota | null;
+  /** Waits for calls in flight, and leaves notes for the next owner. */
   close(): Promise<void>;
 }
 
-export function createQuotas(settings: QuotasSettings): Quotas {
-  const { limit, headroom, windowMs, replicasMax, home, clock, log } = settings;
-  const share = Math.floor((limit - headroom) / replicasMax);
-  const shareOfHeadroom = Math.floor(headroom / replicasMax);
-  const own = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
-  const opening = new Map<string, Promise<CredentialQuota>>();
-  const open = new Map<string, CredentialQuota>();
-  let inUse: CredentialQuota | null = null;
+const savedPlaces = z.strictObject({ atMs: z.number(), places: z.array(handedPlace) });
+
+export function createQuotas({ home, coldStart, canPromise, clock, log, ...budget }: QuotasSettings): Quotas {
+  const opening = new Map<string, Promise<Quota>>();
+  const open = new Map<string, Quota>();
+  const tickets = new Tickets(canPromise);
   const onFault = (what: string, error: unknown): void => {
     log.error("quota.ledger.failed", { what, reason: failureReason(error) });
   };
+  const leases = typeof home === "object" && "leases" in home ? home.leases : null;
+  const places =
+    typeof home === "object" && "directory" in home
+      ? createSavedFile({
+          path: join(home.directory, "places.json"),
+          shape: savedPlaces,
+          source: () => "",
+          clock,
+          log,
+        })
+      : null;
 
-  async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {
-    if (home === "memory") return memoryLedger({ ...own, clock });
-    if ("redis" in home) return openRedisLedger({ ...settings, ...home, fingerprint, coldStart, onFault });
-    return openFileLedger({ ...own, directory: home.directory, fingerprint, coldStart, clock, onFault });
+  async function ledgerOf(fingerprint: string, cold: QuotasSettings["coldStart"]): Promise<Ledger> {
+    if (home === "memory") return memoryLedger({ ...budget, clock });
+    if ("directory" in home)
+      return openFileLedger({
+        ...budget,
+        directory: home.directory,
+        fingerprint,
+        coldStart: cold,
+        clock,
+        onFault,
+      });
+    const { rests, blockedUntilAt, places: handed } = await home.leases.take(fingerprint);
+    tickets.adopt(handed, clock.monotonic());
+    const mayCall = (): boolean => home.leases.mayCall(fingerprint);
+    return memoryLedger({ ...budget, ...(rests && { rests }), blockedUntilAt, mayCall, clock });
   }
 
-  async function create(
-    fingerprint: string,
-    coldStart: QuotasSettings["coldStart"],
-  ): Promise<CredentialQuota> {
-    const ledger = await ledgerOf(fingerprint, coldStart);
-    const quota = createQuota({ ledger, clock, onFault, ...sharingOf(fingerprint) });
+  async function create(fingerprint: string, cold: QuotasSettings["coldStart"]): Promise<Quota> {
+    const ledger = await ledgerOf(fingerprint, cold);
+    const quota = new Line({ ledger, clock, onFault, tickets });
     open.set(fingerprint, quota);
     return quota;
   }
 
-  /** Shares the reservations with the other replicas, or hands them to the next process; not for an upstream that ends with this process. */
-  function sharingOf(fingerprint: string): Pick<SchedulerSettings, "share"> {
-    if (home === "memory") return {};
-    if ("redis" in home && replicasMax > 1)
-      return { share: (own) => shareReservations({ redis: home.redis, fingerprint, clock }, own) };
-    const { directory } = home;
-    if (directory === undefined) return {};
-    return { share: (own) => saveReservations({ directory, fingerprint, windowMs, clock, log }, own) };
-  }
-
-  function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<CredentialQuota> {
+  function quotaOf(fingerprint: string, cold: QuotasSettings["coldStart"]): Promise<Quota> {
     const known = opening.get(fingerprint);
     if (known) return known;
-    const quota = create(fingerprint, coldStart);
+    const quota = create(fingerprint, cold);
     opening.set(fingerprint, quota);
     quota.catch(() => opening.delete(fingerprint));
     return quota;
   }
 
-  /** Reservations are kept when another credential is used. */
-  function use(quota: CredentialQuota): Quota {
-    if (inUse !== null && inUse !== quota) quota.takeOver(inUse);
-    inUse = quota;
-    return quota;
-  }
+  /** The calls of the former owner are in its table, which the next one doesn't know. */
+  leases?.onLost((fingerprint) => {
+    void opening
+      .get(fingerprint)
+      ?.then((quota) => quota.close())
+      .catch(() => undefined);
+    opening.delete(fingerprint);
+    open.delete(fingerprint);
+  });
 
   return {
     async openAll(fingerprints) {
-      await Promise.all(fingerprints.map((fingerprint) => quotaOf(fingerprint, settings.coldStart)));
+      const saved = (await places?.load()) ?? null;
+      if (saved !== null && saved.places.length > 0) {
+        const agoMs = Math.max(0, clock.now() - saved.atMs);
+        const later = saved.places.map((place) => ({ ...place, dueInMs: place.dueInMs - agoMs }));
+        if (agoMs < budget.windowMs) tickets.adopt(later, clock.monotonic());
+        places?.save({ atMs: clock.now(), places: [] });
+      }
+      await Promise.all(fingerprints.map((fingerprint) => quotaOf(fingerprint, coldStart)));
     },
-    of: async (fingerprint) => use(await quotaOf(fingerprint, "assume-free")),
-    opened(fingerprint) {
-      const quota = open.get(fingerprint);
-      return quota === undefined ? null : use(quota);
-    },
+    of: (fingerprint) => quotaOf(fingerprint, "assume-free"),
+    opened: (fingerprint) => open.get(fingerprint) ?? null,
     async close() {
       await Promise.all(
-        [...opening.values()].map((quota) =>
-          quota.then(
-            (opened) => opened.close(),
-            () => {},
-          ),
-        ),
+        [...opening].map(async ([fingerprint, quota]) => {
+          const note = await quota.then((opened) => opened.close()).catch(() => null);
+          if (note !== null) await leases?.giveUp(fingerprint, note);
+        }),
       );
+      places?.save({ atMs: clock.now(), places: tickets.handOver(clock.monotonic()) });
+      await places?.saved();
     },
   };
 }

@@ -1,6 +1,7 @@
 /**
  * The only place where wholesale becomes retail: pure and exact, never below wholesale × rate + minMargin.
  */
+import { type DomainName, isInScript } from "../domain-name.js";
 import {
   ceilToDigits,
   ceilToResidue,
@@ -49,11 +50,15 @@ export interface RetailPolicy {
   readonly registrableTlds: readonly string[];
   /** The currencies of upstream prices that can be converted. */
   readonly wholesaleCurrencies: ReadonlySet<string>;
+  /** Whether the registry of the name's TLD takes names in its script. */
+  takes(this: void, name: DomainName): boolean;
   /** From short to long; empty if the TLD or the action isn't sold. */
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
   /** The number of promotions that have started or ended by then. While it is the same, a price depends only on the wholesale price. */
   promotionEpoch(atMs: number): number;
+  /** When the next promotion starts or ends after that time; Infinity without one. */
+  nextTurnAt(atMs: number): number;
   price(
     wholesale: Wholesale,
     what: Combination,
@@ -114,6 +119,11 @@ function compile(pricing: Pricing, name: string): PriceRule {
   };
 }
 
+/** Raises the amount to the next one that ends as the rule says. */
+function ended(amount: Decimal, ending: Ending | null): Decimal {
+  return ending === null ? amount : ceilToResidue(amount, ending.modulus, ending.remainder);
+}
+
 function larger(a: Decimal, b: Decimal): Decimal {
   return a.gte(b) ? a : b;
 }
@@ -142,6 +152,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   const combinations = Object.freeze(combinationsOf(config.catalog).map((what) => Object.freeze(what)));
   const soldTlds = Object.freeze(config.catalog.map(({ tld }) => tld));
 
+  const scripts = new Map(config.catalog.map((entry) => [entry.tld, entry.scripts]));
   const sold = new Map(soldTlds.map((tld) => [tld, new Map<Action, number[]>()]));
   for (const { tld, action, years } of combinations) {
     const terms = sold.get(tld);
@@ -149,12 +160,12 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   }
   const yearsSold = (tld: string, action: Action): readonly number[] => sold.get(tld)?.get(action) ?? NONE;
 
-  function promoted(what: Combination, atMs: number, regular: Retail, floor: Floor) {
+  function promoted(what: Combination, atMs: number, regular: Retail, floor: Floor, ending: Ending | null) {
     const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
     const promotion = firstMatching(active, what);
     if (promotion === undefined) return null;
     const reduced = decimal(regular.amount).times(promotion.factor);
-    const price = retailOf(larger(reduced, decimal(floor.amount)), currency);
+    const price = retailOf(ended(larger(reduced, decimal(floor.amount)), ending), currency);
     if (decimal(price.amount).gte(regular.amount)) return null;
     const applied: AppliedPromotion = { id: promotion.id, regular, until: promotion.until };
     return { price, promotion: applied };
@@ -164,11 +175,13 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     soldTlds,
     registrableTlds: soldTlds.filter((tld) => yearsSold(tld, "registration").length > 0),
     wholesaleCurrencies: new Set(rates.keys()),
+    takes: (name) => isInScript(name, scripts.get(name.tld) ?? []),
     yearsSold,
     combinations: () => combinations,
     promiseValidMs: config.promise.validMs,
     suggestions: config.suggestions,
     promotionEpoch: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
+    nextTurnAt: (atMs) => Math.min(...turns.filter((turnMs) => turnMs > atMs)),
 
     price(wholesale, what, { premium, atMs }) {
       if (!yearsSold(what.tld, what.action).includes(what.years)) return { ok: false, reason: "not_sold" };
@@ -181,11 +194,10 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
       const cost = decimal(wholesale.amount).times(rate);
       const lowest = cost.plus(rule.minMargin);
       const wanted = larger(cost.times(rule.factor).plus(rule.addFixed), lowest);
-      const { ending } = rule;
-      const ended = ending === null ? wanted : ceilToResidue(wanted, ending.modulus, ending.remainder);
-      const regular = retailOf(ended, currency);
+      const regular = retailOf(ended(wanted, rule.ending), currency);
       const floor = floorOf(lowest, currency);
-      return { ok: true, price: regular, rule: rule.name, floor, ...promoted(what, atMs, regular, floor) };
+      const promotion = promoted(what, atMs, regular, floor, rule.ending);
+      return { ok: true, price: regular, rule: rule.name, floor, ...promotion };
     },
 
     margin(wholesale, retail) {

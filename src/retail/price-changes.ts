@@ -11,8 +11,6 @@ export interface PriceChange {
 interface PriceChanges {
   /** Records the price of the key; returns its last change if that is less than a day ago. */
   noted(key: string, wholesale: Wholesale, asOfMs: number): PriceChange | undefined;
-  /** When the next change is forgotten; wall clock, ms. */
-  nextForgottenAtMs(): number;
 }
 
 const KEPT_MS = 24 * 3_600_000;
@@ -32,10 +30,5 @@ export function createPriceChanges(clock: Clock): PriceChanges {
       }
       return isRecent(before.change) ? before.change : undefined;
     },
-    nextForgottenAtMs: () =>
-      [...seen.values()].reduce(
-        (least, { change }) => (isRecent(change) ? Math.min(least, change.atMs + KEPT_MS) : least),
-        Infinity,
-      ),
   };
 }

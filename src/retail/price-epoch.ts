@@ -1,9 +1,8 @@
 /**
  * Tracks which prices can still be trusted and signed. All wholesale prices depend on the reseller's tier and the registry's price list.
- * Evidence that either has changed ends the price epoch on all replicas, and every price requested before becomes doubtful.
+ * Evidence that either has changed ends the price epoch, and every price requested before becomes doubtful.
  */
 import { hash, randomUUID } from "node:crypto";
-import type { Channel } from "../cache/invalidation.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
@@ -15,9 +14,7 @@ export type PriceEvidence =
   | { readonly kind: "tier"; readonly from: string; readonly to: string }
   | ({ readonly kind: "quote"; readonly from: Wholesale; readonly to: Wholesale } & Combination)
   /** Staff purged the prices. */
-  | { readonly kind: "purge" }
-  /** Another replica had the evidence. */
-  | { readonly kind: "replica" };
+  | { readonly kind: "purge" };
 
 export interface EndedEpoch {
   readonly evidence: PriceEvidence;
@@ -46,26 +43,19 @@ export interface PriceEpochs {
   /** The current tier; null before it is known. */
   tier(): string | null;
   /**
-   * Call on startup, and again from `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or,
-   * if that tier is unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup; if another replica
-   * has been loading prices since `liveSinceMs`, before that.
+   * Call on startup, and when this process becomes the owner. Saved prices are doubtful until the tier is known to be the same as when they were
+   * saved, or, if that tier is unknown (null), until they have been refreshed. Prices count as saved if they were requested before this call.
    */
-  resume(saved: { readonly tier: string | null; readonly liveSinceMs?: number }): void;
-  /** Calls `act` when the other replicas' epoch is received only after the startup. Their prices may have been saved long ago. */
-  onJoined(act: () => void): void;
+  resume(savedTier: string | null): void;
   /** The stamp since which the tier must be requested before saved prices, if there are any, can be trusted; null if they don't wait for it. */
   awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
-  /** A version number that grows whenever prices become doubtful or trusted. */
-  changes(): number;
-  /** Calls `act` after each such change. */
+  /** Calls `act` whenever prices have become doubtful or trusted. */
   onChange(act: () => void): void;
 }
 
 interface PriceEpochSettings {
-  /** Where replicas agree on the epoch; null without Redis. */
-  readonly channel: Channel | null;
   readonly stamp: () => number;
   readonly clock: Clock;
   readonly log: Log;
@@ -76,27 +66,20 @@ const OVER = "over";
 const ENDED_KEPT_MS = 24 * 3_600_000;
 const MAX_ENDED = 50;
 
-export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSettings): PriceEpochs {
+export function createPriceEpochs({ stamp, clock, log }: PriceEpochSettings): PriceEpochs {
   const acts: (() => void)[] = [];
   let ended: EndedEpoch[] = [];
-  /** The current epoch as last seen here, and the one before it. */
   let epoch: string = randomUUID();
-  let former: string | null = null;
-  let changes = 0;
   /** The epochs by their marks, oldest first. */
   let history: readonly { readonly mark: string; readonly sinceMs: number }[] = [
     { mark: epoch, sinceMs: -Infinity },
   ];
   /**
-   * The times of the last quote that ended an epoch here. Another replica may have started the same epoch earlier, because of an earlier change, so
-   * being of this epoch isn't enough for a price requested before this quote was answered.
+   * The times of the last quote that ended an epoch: a price requested before this quote was answered may be from before the change.
    */
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
-  /** When this process started (a stamp); null before `resume`. */
+  /** When this process started (a stamp). */
   let startedMs: number | null = null;
-  /** Redis wasn't reached on startup, and no epoch of another replica has been received since. */
-  let isAlone = false;
-  const joined: (() => void)[] = [];
   let tier: string | null = null;
   let tierAskedMs = -Infinity;
   /** The tier that saved prices were learned under, with which the first one that is known here is compared. */
@@ -104,10 +87,9 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   /** Prices requested until then are saved ones; null once they are trusted or an epoch has ended. */
   let savedUntilMs: number | null = null;
 
-  const current = (): string => channel?.mark() ?? epoch;
+  const current = (): string => epoch;
 
   function changed(): void {
-    changes += 1;
     for (const act of acts) act();
   }
 
@@ -124,25 +106,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 
   function end(evidence: PriceEvidence, quote = proof): void {
     proof = quote;
-    former = current();
-    epoch = markAfter(former, evidence);
+    epoch = markAfter(epoch, evidence);
     begin(evidence);
-    channel?.publish(epoch);
     changed();
   }
-
-  channel?.offer(epoch);
-  channel?.subscribe(() => {
-    former = epoch;
-    epoch = current();
-    // The mark received on startup is the epoch that this replica joins.
-    if (startedMs !== null) begin({ kind: "replica" });
-    const joins = isAlone;
-    isAlone = false;
-    if (joins) savedUntilMs = startedMs;
-    changed();
-    if (joins) for (const act of joined) act();
-  });
 
   function noteTier(named: string, askedMs: number): void {
     const last = tier ?? formerTier;
@@ -151,8 +118,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     if (last !== null && last !== named) {
       const evidence = { kind: "tier", from: last, to: named } as const;
       log.warn("account.tier.changed");
-      // Another replica may have ended the epoch on the same evidence.
-      if (former === null || markAfter(former, evidence) !== current()) end(evidence);
+      end(evidence);
     } else if (savedUntilMs !== null && formerTier === named && askedMs > savedUntilMs) {
       savedUntilMs = null;
       changed();
@@ -172,36 +138,27 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     end,
     noteTier,
     tier: () => tier,
-    resume(saved) {
-      if (startedMs === null) {
-        startedMs = stamp();
-        isAlone = channel !== null && channel.mark() === null;
-        epoch = current();
-        history = [{ mark: epoch, sinceMs: -Infinity }];
-      }
-      formerTier = saved.tier;
-      savedUntilMs = Math.min(startedMs, saved.liveSinceMs ?? Infinity);
+    resume(savedTier) {
+      startedMs = stamp();
+      formerTier = savedTier;
+      savedUntilMs = startedMs;
       changed();
       const known = tier;
       if (known === null || tierAskedMs <= startedMs) return;
-      // Learned before the other replicas' prices, which may belong to another tier.
       tier = null;
       noteTier(known, tierAskedMs);
     },
-    onJoined: (act) => void joined.push(act),
     awaitsTierSinceMs: () => (formerTier === null && tier !== null ? null : savedUntilMs),
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
-    changes: () => changes,
     onChange: (act) => void acts.push(act),
   };
 }
 
 /**
- * The next mark. It is the same on every replica, so that a change noticed by several replicas, by any of the prices, ends one epoch once. A change
- * of tier has a different mark, because it may have come after the change that a quote has revealed.
+ * The next mark. A change of tier has a different one, because it may have come after the change that a quote has revealed.
  */
 function markAfter(current: string, evidence: PriceEvidence): string {
-  if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();
+  if (evidence.kind === "purge") return randomUUID();
   const change = evidence.kind === "tier" ? [current, evidence.from, evidence.to] : [current];
   return CHANGE + hash("sha256", JSON.stringify(change), "base64url");
 }

@@ -7,7 +7,7 @@ import type { Combination } from "../upstream/contract.js";
 import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceEpochs } from "./price-epoch.js";
 import type { PriceFacts } from "./price-facts.js";
-import { createPriceQuotes, keyOf, type PriceQuotes, type Quote } from "./price-quotes.js";
+import { BELOW_SHORTER, createPriceQuotes, keyOf, type PriceQuotes, type Quote } from "./price-quotes.js";
 import { createPriceRefresh, type PriceRefresh, type PriceRefreshSettings } from "./price-refresh.js";
 
 export interface PriceFact extends Combination {
@@ -18,6 +18,8 @@ export interface PriceFact extends Combination {
   readonly isDoubtful: boolean;
   /** Its last change, if less than a day ago. */
   readonly changed?: PriceChange;
+  /** Until when it stays like this unless something new is learned; monotonic clock, ms. */
+  readonly untilAt: number;
 }
 
 export interface PriceList
@@ -30,11 +32,13 @@ export interface PriceList
   confirm(what: Combination, check: Answered<Quote>): void;
   /** Refreshes a doubtful price before the others. */
   refreshFirst(what: Combination): void;
-  /** Every known price, from memory, in the order of the catalogue: the same list until something changes. */
+  /** Every known price, from memory, in the order of the catalogue. */
   facts(): readonly PriceFact[];
+  /** Whether the price of every registration sold is known, so that a name needs no call for it. */
+  knowsRegistrations(): boolean;
   /** How many combinations are sold. */
   readonly size: number;
-  /** Loads the last known prices, saved before a restart or shared by other replicas, without upstream calls. Never rejects. */
+  /** Loads the last known prices, saved before a restart or by the former owner, without upstream calls. Never rejects. */
   restore(): Promise<void>;
   /** The stamp since which the tier must be requested before saved prices can be trusted; null if none wait for it. */
   awaitsTierSinceMs(): number | null;
@@ -43,20 +47,13 @@ export interface PriceList
 }
 
 interface PriceListSettings extends Omit<PriceRefreshSettings, "sold" | "quotes" | "onRefreshed"> {
+  /** Called when evidence has made a price doubtful. */
+  readonly onDispute: () => void;
   /** Defines what is sold. */
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
   readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
   readonly epochs: PriceEpochs;
   readonly saved: PriceFacts;
-}
-
-/** The last list of facts, and what it depends on. */
-interface Listed {
-  readonly facts: readonly PriceFact[];
-  readonly sold: readonly Combination[];
-  readonly version: number;
-  readonly untilMs: number;
-  readonly untilNowMs: number;
 }
 
 /** How long refreshing waits on startup for the tier, which may confirm all saved prices with a single call. */
@@ -66,8 +63,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const { policies, pool, epochs, clock, log } = settings;
   const sold = (): readonly Combination[] => policies.current().combinations();
   const changes = createPriceChanges(clock);
-  let listed: Listed | null = null;
-  const quotes = createPriceQuotes({ pool, ask: settings.ask, epochs, onEpochEnded: save, log });
+  const quotes = createPriceQuotes({ ...settings, onEpochEnded: save });
   const refresh = createPriceRefresh({
     ...settings,
     sold,
@@ -78,33 +74,19 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     },
   });
   epochs.onChange(refresh.now);
-  epochs.onJoined(() => void restore());
   policies.onChange(refresh.now);
 
   function facts(): readonly PriceFact[] {
-    const isCurrent =
-      listed?.version === quotes.version() &&
-      listed.sold === sold() &&
-      clock.monotonic() <= listed.untilMs &&
-      clock.now() < listed.untilNowMs;
-    if (listed !== null && isCurrent) return listed.facts;
-    let untilMs = Infinity;
-    const list = sold().flatMap((what): PriceFact[] => {
+    return sold().flatMap((what): PriceFact[] => {
       const [known, price] = [pool.peek(keyOf(what)), quotes.peek(what)];
       if (known === undefined || price === undefined) return [];
-      untilMs = Math.min(untilMs, known.untilMs);
       const { wholesale, asOfMs, stale, isTrusted } = price;
       const changed = changes.noted(keyOf(what), wholesale, asOfMs);
-      return [{ ...what, wholesale, asOfMs, stale, isDoubtful: !isTrusted, ...(changed && { changed }) }];
+      const untilAt = known.untilMs;
+      return [
+        { ...what, wholesale, asOfMs, stale, isDoubtful: !isTrusted, untilAt, ...(changed && { changed }) },
+      ];
     });
-    listed = {
-      facts: list,
-      sold: sold(),
-      version: quotes.version(),
-      untilMs,
-      untilNowMs: changes.nextForgottenAtMs(),
-    };
-    return list;
   }
 
   function save(): void {
@@ -118,14 +100,13 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   }
 
   async function restore(): Promise<void> {
-    const { prices, ...learned } = await settings.saved.load();
+    const { prices, tier } = await settings.saved.load();
     for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
       const epoch = isDoubtful ? "" : epochs.current();
       if (sold().some((one) => keyOf(one) === keyOf(what)))
-        void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
+        pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
     }
-    await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
-    epochs.resume(learned);
+    epochs.resume(tier);
   }
 
   function awaitsTierSinceMs(): number | null {
@@ -142,17 +123,22 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     peek: quotes.peek,
     isTrusted: quotes.isTrusted,
     unknown: refresh.unknown,
-    failures: refresh.failures,
+    failures: () => [
+      ...sold().flatMap((what) => (quotes.isImplausible(what) ? [BELOW_SHORTER] : [])),
+      ...refresh.failures(),
+    ],
     dispute(what, answeredMs) {
       if (quotes.dispute(what, answeredMs)) refresh.want(what);
     },
     confirm(what, check) {
       const known = pool.peek(keyOf(what));
-      if (known === undefined || check.askedMs > known.askedMs) void pool.learn(keyOf(what), check);
+      if (known === undefined || check.askedMs > known.askedMs) pool.learn(keyOf(what), check);
     },
     refreshFirst(what) {
       if (refresh.want(what)) refresh.now();
     },
+    knowsRegistrations: () =>
+      sold().every((what) => what.action !== "registration" || quotes.peek(what) !== undefined),
     facts,
     get size() {
       return sold().length;

@@ -34,16 +34,26 @@ export interface QuotedPrice extends Observed, Pick<Quote, "former"> {
   readonly stale: boolean;
 }
 
+/** A price within its freshness. */
+export interface FreshPrice extends QuotedPrice {
+  /** When its freshness ends; monotonic clock, ms. */
+  readonly untilAt: number;
+}
+
 export interface PriceQuotes {
   /**
    * The quote for one combination: from memory if it isn't doubtful, else from the upstream, else the doubtful one. Past its freshness, it is
    * stale and is refreshed in the background. With `askedSinceMs`, only a quote requested after that and after all evidence against it counts.
    */
   quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
-  /** The quote in memory if it is within its freshness: the same object until something about it changes. */
-  fresh(what: Combination): QuotedPrice | undefined;
-  /** The quote in memory, stale or not. */
+  /** The quote in memory if it is within its freshness. */
+  fresh(what: Combination): FreshPrice | undefined;
+  /** The quote in memory, stale or not, unless it is implausible. */
   peek(what: Combination): QuotedPrice | undefined;
+  /** The same, plausible or not. */
+  remembered(what: Combination): QuotedPrice | undefined;
+  /** Whether the quote in memory isn't above that of a shorter term, so that it is probably wrong. It is then neither shown nor signed. */
+  isImplausible(what: Combination): boolean;
   /** Refreshes the quote with a call, unless another replica has a newer one or is already asking for it. */
   refresh(by: Ask, what: Combination): Promise<void>;
   /** Makes the call even if it has just failed, and learns from the answer. */
@@ -55,8 +65,6 @@ export interface PriceQuotes {
    * earlier ones.
    */
   dispute(what: Combination, answeredMs: number): boolean;
-  /** A version number that changes with every quote and all evidence. */
-  version(): number;
 }
 
 interface PriceQuotesSettings {
@@ -65,11 +73,12 @@ interface PriceQuotesSettings {
   readonly epochs: PriceEpochs;
   /** Called when a quote has ended an epoch. */
   readonly onEpochEnded: () => void;
+  /** Called after each dispute. */
+  readonly onDispute: () => void;
   readonly log: Log;
 }
 
-/** The longest that a visitor waits for another replica's call, which may be background work waiting for quota. */
-const VISITOR_OTHERS_MS = 1_000;
+export const BELOW_SHORTER = "The registry service's price for this term isn't above that of a shorter term.";
 
 /** Nobody can buy at a doubtful price, so refreshing it takes precedence over searches, whatever the load. */
 function urgently(by: Ask): Ask {
@@ -79,8 +88,6 @@ function urgently(by: Ask): Ask {
 export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
   const { pool, epochs, log } = settings;
   const disputedAtMs = new Map<string, number>();
-  const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
-  let disputes = 0;
 
   function isTrusted(what: Combination, price: InEpoch): boolean {
     return !epochs.isDoubtful(price) && price.askedMs > (disputedAtMs.get(keyOf(what)) ?? -Infinity);
@@ -102,20 +109,29 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
     };
   }
 
-  function peek(what: Combination): QuotedPrice | undefined {
+  /** Whether a shorter term costs as much, so that this total is probably wrong. */
+  function isBelowShorter(what: Combination, price: Wholesale): boolean {
+    for (let years = 1; years < what.years; years += 1) {
+      const shorter = pool.peek(keyOf({ ...what, years }))?.value.wholesale;
+      if (shorter?.currency === price.currency && compareWholesale(shorter, price) >= 0) return true;
+    }
+    return false;
+  }
+
+  function remembered(what: Combination): QuotedPrice | undefined {
     const known = pool.peek(keyOf(what));
     return known && priceOf(what, known);
   }
 
-  function fresh(what: Combination): QuotedPrice | undefined {
-    const pooled = pool.fresh(keyOf(what));
-    if (pooled === undefined) return undefined;
-    const before = quoted.get(pooled);
-    const now = epochs.changes() + disputes;
-    if (before?.version === now) return before.price;
-    const price = priceOf(what, { ...pooled, source: "hit" });
-    quoted.set(pooled, { price, version: now });
-    return price;
+  function isImplausible(what: Combination): boolean {
+    const price = pool.peek(keyOf(what))?.value.wholesale;
+    return price !== undefined && isBelowShorter(what, price);
+  }
+
+  function fresh(what: Combination): FreshPrice | undefined {
+    const known = pool.fresh(keyOf(what));
+    if (known === undefined || isBelowShorter(what, known.value.wholesale)) return undefined;
+    return { ...priceOf(what, known), untilAt: known.untilMs };
   }
 
   async function load(ask: Ask, what: Combination): Promise<Answered<Quote>> {
@@ -149,15 +165,23 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
 
   /** A quote requested since `askedSinceMs`, or an older one if the load fails. */
   async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
-    const known = await pool.get(keyOf(what), by, (flight) => load(new SharedAsk(flight, by), what), {
-      ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
-      ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
-    });
+    const known = await pool.get(
+      keyOf(what),
+      by,
+      (flight) => load(new SharedAsk(flight, by), what),
+      askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs },
+    );
     return priceOf(what, known);
   }
 
   async function quote(by: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice> {
-    const before = peek(what);
+    const price = await asQuoted(by, what, askedSinceMs);
+    if (isBelowShorter(what, price.wholesale)) throw new ServiceError("upstream_contract", BELOW_SHORTER);
+    return price;
+  }
+
+  async function asQuoted(by: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice> {
+    const before = remembered(what);
     const isDoubtful = before !== undefined && !before.isTrusted;
     const sinceMs = isDoubtful ? newerThan(what, before) : -Infinity;
     if (askedSinceMs !== undefined) return ask(by, what, Math.max(askedSinceMs, sinceMs));
@@ -177,9 +201,11 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
   return {
     quote,
     fresh,
-    peek,
+    peek: (what) => (isImplausible(what) ? undefined : remembered(what)),
+    remembered,
+    isImplausible,
     async refresh(by, what) {
-      const known = peek(what);
+      const known = remembered(what);
       const sinceMs = known === undefined ? -Infinity : newerThan(what, known);
       await ask(known?.isTrusted === false ? urgently(by) : by, what, sinceMs);
     },
@@ -188,10 +214,9 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
     dispute(what, answeredMs) {
       if (answeredMs <= (disputedAtMs.get(keyOf(what)) ?? -Infinity)) return false;
       disputedAtMs.set(keyOf(what), answeredMs);
-      disputes += 1;
+      settings.onDispute();
       return true;
     },
-    version: () => pool.changes() + epochs.changes() + disputes,
   };
 }
 

@@ -51,8 +51,9 @@ interface Failure {
   readonly atMs: number;
 }
 
-/** Prices are refreshed after this part of their freshness. */
+/** Prices are refreshed after this part of their freshness, and after ten minutes while two fifths of the budget are unused. */
 const REFRESH_AT = 0.8;
+const REFRESH_IDLE_MS = 9.5 * 60_000;
 const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
 
@@ -64,19 +65,14 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
 
   const isOverdue = (price: QuotedPrice | undefined): boolean => price?.stale === true;
   const isDue = (price: QuotedPrice | undefined): boolean =>
-    price === undefined || price.askedMs <= clock.monotonic() - settings.freshMs * REFRESH_AT;
+    price === undefined ||
+    price.askedMs <= clock.monotonic() - Math.min(settings.freshMs * REFRESH_AT, REFRESH_IDLE_MS);
 
   /** Refreshes one price if it is due. */
   async function refresh(what: Combination, by: Ask): Promise<"refreshed" | "known" | "no room"> {
-    const before = quotes.peek(what);
+    const before = quotes.remembered(what);
     if (!isOverdue(before) && !isDue(before)) return "known";
-    // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
-    await pool.consult(keyOf(what));
-    const known = quotes.peek(what);
-    if (!isOverdue(known) && !(isDue(known) && roomInMs() === 0)) {
-      if (isDue(known)) return "no room";
-      return known?.asOfMs === before?.asOfMs ? "known" : "refreshed";
-    }
+    if (!isOverdue(before) && roomInMs() > 0) return "no room";
     await quotes.refresh(by, what);
     return "refreshed";
   }
@@ -152,7 +148,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
   };
 }
 
-/** In random order, so that replicas that refresh at the same time share the work. */
+/** In random order, so that a part that keeps failing doesn't keep the rest from being refreshed. */
 function shuffled(sold: readonly Combination[]): Combination[] {
   return sold
     .map((what) => ({ what, rank: Math.random() }))

@@ -1,6 +1,6 @@
 /**
  * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can verify a price offline. Wholesale
- * amounts are never part of the signed text; they are kept in memory and in Redis, for staff only.
+ * amounts are never part of the signed text; they are kept in memory and in the store, for staff only.
  */
 import {
   createPrivateKey,
@@ -11,12 +11,13 @@ import {
   randomUUID,
   sign,
 } from "node:crypto";
+import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
 import type { Secret } from "../secret.js";
-import type { Combination } from "../upstream/contract.js";
+import { ACTIONS, type Combination } from "../upstream/contract.js";
 
 export interface PromisedLine extends Combination {
   readonly domain: string;
@@ -33,10 +34,32 @@ export interface PricePromise {
   readonly lines: readonly PromisedLine[];
 }
 
+const storedMoney = { amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency: z.string() };
+
+/** A promise in a store. */
+export const promiseShape = z.object({
+  id: z.string(),
+  issuedAtMs: z.number(),
+  validUntilMs: z.number(),
+  lines: z
+    .array(
+      z.object({
+        domain: z.string(),
+        tld: z.string(),
+        action: z.enum(ACTIONS),
+        years: z.int().positive(),
+        price: z.object({ kind: z.literal("retail"), ...storedMoney }),
+        wholesale: z.object({ kind: z.literal("wholesale"), ...storedMoney }),
+        premium: z.boolean(),
+      }),
+    )
+    .readonly(),
+}) satisfies z.ZodType<PricePromise>;
+
 export interface SignedPromise {
   readonly jws: string;
   readonly validUntilMs: number;
-  /** Resolves when every replica can find the promise, or once that has taken too long; null if there are no others. */
+  /** Resolves when the next owner could find the promise, or once that has taken too long; null without a store. */
   readonly shared: Promise<void> | null;
 }
 
@@ -57,29 +80,28 @@ export interface Promises {
   /** A JWK set with the key of every valid promise. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
   /**
-   * Finds a valid promise: with Redis, of any replica; otherwise of this process, unless too many were signed since. Rejects with RedisGoneError if
-   * only another replica can know it.
+   * Finds a valid promise: in the store, or of this process, unless too many were signed since. Rejects with RedisGoneError if only the store can
+   * know it, and can't be reached.
    */
   find(id: string): Promise<PricePromise | null>;
   /** The valid promises of this process, unless too many were signed since. */
   inForce(): readonly PricePromise[];
 }
 
-/** The promises of all replicas. */
-export interface SharedPromises {
-  /** Resolves within the Redis deadline, even if the promise couldn't be written yet. */
+/** Where the promises of former owners are found, with their wholesale prices, until they expire. */
+export interface PromiseStore {
+  /** Resolves within the deadline of a command, even if the promise couldn't be written yet. */
   write(promise: PricePromise): Promise<void>;
-  /** Rejects with RedisGoneError while Redis is unreachable. */
+  /** Rejects while the store can't be reached. */
   find(id: string): Promise<PricePromise | null>;
 }
 
 interface PromiseSettings {
   /** In the format of `parsePromiseKeys`, reread on use. Null: nothing is signed. */
   readonly keys: Secret | null;
-  /** How long the promises of other replicas are valid. */
+  /** How long promises are valid. */
   readonly validMs: () => number;
-  /** Null: there are no other replicas. */
-  readonly shared: SharedPromises | null;
+  readonly store: PromiseStore | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -101,7 +123,7 @@ const MAX_KEPT = 2000;
 /** Other replicas may notice a changed key file later, and sign with the previous key until then. */
 const OTHERS_LATER_MS = 120_000;
 
-export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
+export function createPromises({ keys, validMs, store, clock, log }: PromiseSettings): Promises {
   /** Expired ones stay until later ones replace them. */
   const byId = new BoundedMap<string, PricePromise>(MAX_KEPT);
   /** None is deleted, because the wall clock may be ahead only for a while. */
@@ -152,7 +174,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
       });
       const promise = { id, issuedAtMs, validUntilMs, lines };
       byId.set(id, promise);
-      return { jws, validUntilMs, shared: shared?.write(promise) ?? null };
+      return { jws, validUntilMs, shared: store?.write(promise) ?? null };
     },
     publicKeys() {
       const published = current()?.published ?? [];
@@ -163,7 +185,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
       return { keys: [...published, ...former] };
     },
     async find(id) {
-      const promise = byId.get(id) ?? (await shared?.find(id)) ?? null;
+      const promise = byId.get(id) ?? (await store?.find(id)) ?? null;
       return promise !== null && promise.validUntilMs > clock.now() ? promise : null;
     },
     inForce() {

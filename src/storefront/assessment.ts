@@ -26,8 +26,11 @@ type AvailableCheck = AvailableFact["pooled"];
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: TakenFact };
 
 export interface PricedAssessment {
-  /** `doubtful`: undecided, because some evidence contradicts these prices. */
-  readonly kind: "ordinary" | "premium" | "doubtful";
+  /**
+   * `doubtful`: undecided, because some evidence contradicts these prices. `unclear`: something says that the name is premium, and its price isn't
+   * certain.
+   */
+  readonly kind: "ordinary" | "premium" | "doubtful" | "unclear";
   readonly check: AvailableCheck;
   readonly quote: QuotedPrice;
 }
@@ -99,7 +102,8 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
 
   function isKnownPremium(name: DomainName, { years }: Combination, wholesale: Wholesale): boolean {
     const mark = marks.of(name)?.value;
-    return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
+    if (mark?.isPremium !== true || mark.years !== years || mark.wholesale === undefined) return false;
+    return sameWholesale(mark.wholesale, wholesale);
   }
 
   /** Whether a later check, of any term, led to another decision about the name. */
@@ -128,10 +132,14 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     what: Combination,
     check: AvailableCheck,
     quote: QuotedPrice,
-  ): Verdict {
+  ): Verdict | "unclear" {
+    const { sign } = check.value;
+    if (sign === "unclear" || sign === "price") return "unclear";
     const verdict = judge(checked(name, what, check, quote), quote);
     if (verdict !== "ordinary" && verdict !== "premium") return verdict;
     const isPremium = verdict === "premium";
+    // A flag beside the ordinary price: one of them is wrong.
+    if (sign !== undefined && !isPremium) return "unclear";
     if (isPremium && isOfOneYear(what, check.value.wholesale)) return verdict;
     if (isOverruled(name, check, isPremium)) return "ask check";
     const { value, askedMs, answeredMs } = check;
@@ -152,7 +160,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
   ): PricedAssessment | undefined {
     if (quote === undefined) return undefined;
     const verdict = verdictOn(name, what, check, quote);
-    if (verdict === "ordinary" || verdict === "premium") return { kind: verdict, check, quote };
+    if (isDecided(verdict)) return { kind: verdict, check, quote };
     if (!isUnconfirmed(name, check, quote)) return undefined;
     prices.refreshFirst(what);
     return { kind: "doubtful", check, quote };
@@ -169,10 +177,13 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     let quote = prices.peek(what) ?? (await prices.quote(toComplete(ask), what));
     let maxCalls = MAX_CALLS;
     for (let calls = 0; ; calls += 1) {
-      const verdict = verdictOn(name, what, check, quote);
+      const decided = verdictOn(name, what, check, quote);
+      // A sign of premium may have been a mistake of the upstream.
+      const isRemembered = demands !== undefined && fact.source === "hit" && calls === 0;
+      const verdict = decided === "unclear" && isRemembered ? "ask check" : decided;
       // An ordinary price is as recent as its check; a premium one depends on the quote as well.
       const isOld = verdict === "premium" && demands !== undefined && quote.askedMs < demands.quotedSinceMs;
-      if ((verdict === "ordinary" || verdict === "premium") && !isOld) return { kind: verdict, check, quote };
+      if (isDecided(verdict) && !isOld) return { kind: verdict, check, quote };
 
       const doubtful: Assessment = { kind: "doubtful", check, quote };
       if (demands === undefined && fact.source === "hit" && isUnconfirmed(name, check, quote)) {
@@ -211,6 +222,10 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
   }
 
   return { recall, assess, isOfOneYear };
+}
+
+function isDecided(verdict: Verdict | "unclear"): verdict is "ordinary" | "premium" | "unclear" {
+  return verdict === "ordinary" || verdict === "premium" || verdict === "unclear";
 }
 
 /** The quote as a check with its amount has confirmed it. */

@@ -2,21 +2,21 @@
  * Answers whether a name is available and what it costs a visitor. A name is "available" only if the upstream said so within the last
  * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
-import type { PooledFact } from "../cache/cache.js";
 import { type Clock, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected } from "../errors.js";
 import type { Log } from "../logger.js";
-import { type Retail, sameWholesale, type Wholesale } from "../money.js";
+import { compareWholesale, type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
-import type { QuotedPrice } from "../retail/price-quotes.js";
+import type { FreshPrice } from "../retail/price-quotes.js";
 import type { Combination } from "../upstream/contract.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import {
   type AvailableFact,
   type NameFacts,
+  type ShownPrice,
   type TakenFact,
   toComplete,
   type VisitorAsk,
@@ -39,6 +39,8 @@ export interface Availability {
   readonly stale: boolean;
   /** Until when it may be shown, even as stale; by the clock of facts, ms. */
   readonly showUntilMs: number;
+  /** Until when memory gives the same answer unless something new is learned; by the clock of facts, ms. */
+  readonly sameUntilAt: number;
 }
 
 /** A name is never shown as available for longer after its check. */
@@ -53,15 +55,10 @@ export interface Registration extends Pick<Availability, "status" | "premium" | 
 }
 
 export interface AvailabilityService {
-  /**
-   * The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same and no name is found to be premium,
-   * except for the reseller's own names.
-   */
-  known(name: DomainName, years: number): Availability | undefined;
-  /** Counts hits for answers that `known` gave and that were sent. */
+  /** The answer of `lookUp` if memory has it. */
+  fromMemory(name: DomainName, years: number): Availability | undefined;
+  /** Counts answers from memory that were sent. */
   countHits(count: number): void;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
-  isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError if there is no answer in time. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
   /** An answer that can be signed; rejects if its price is doubtful or cannot be calculated. */
@@ -77,22 +74,13 @@ export interface AvailabilitySettings {
   readonly prices: PriceList;
   readonly names: NameFacts;
   readonly assessor: Assessor;
-  readonly marks: Pick<PremiumMarks, "isPremium" | "version">;
+  readonly marks: Pick<PremiumMarks, "isPremium">;
   /** When the upstream last listed the name among the reseller's own domains, or null. */
   readonly ownedSinceMs: (ascii: string) => number | null;
   readonly clock: Clock;
   /** For the ages of facts. */
   readonly factClock: Clock;
   readonly log: Log;
-}
-
-/** An answer made from a check, and what else it depends on. */
-interface Answered {
-  readonly answer: Availability;
-  readonly quote: QuotedPrice;
-  readonly renewal: QuotedPrice | undefined;
-  readonly promotionEpoch: number;
-  readonly marksVersion: number;
 }
 
 type Priced = Pick<Availability, "premium" | "price" | "stale">;
@@ -102,9 +90,6 @@ const DECIDE_TAKEN_MS = 1_000;
 
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
   const { policy, prices, names, assessor, marks, clock, factClock } = settings;
-  /** Answers by the fact that they were made from; collected together with it. */
-  const answers = new WeakMap<PooledFact<unknown>, Answered>();
-  const takenAnswers = new WeakMap<PooledFact<unknown>, Availability>();
   /** What answers about available names were made from. */
   const origins = new WeakMap<Availability, PricedAssessment>();
 
@@ -117,6 +102,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 
   function priced(assessed: PricedAssessment, name: DomainName, what: Combination): Priced {
     const { kind, check, quote } = assessed;
+    if (kind === "unclear") return { premium: check.value.sign !== "price", price: null, stale: false };
     if (kind === "doubtful") {
       const premium = marks.isPremium(name);
       // If they contradict each other, either may be wrong.
@@ -147,10 +133,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   ): Promise<boolean> {
     if (what.years === 1) return true;
     if (assessor.isOfOneYear(what, value.wholesale)) return false;
+    // A total that isn't above that of a shorter term is probably the price of a part of the term.
+    const isBelow = ({ pooled }: ShownPrice): boolean => !isAbove(value.wholesale, pooled.value.wholesale);
+    if (names.shownPrices(name, termsBetween(what.years)).some(isBelow)) return false;
     // An earlier check could differ only because the price has changed since.
     const one = await names.find(toComplete(ask), name, 1, justAfter(answeredMs));
     if (one.status === "taken") return false;
-    if (!sameWholesale(one.pooled.value.wholesale, value.wholesale)) return true;
+    if (isAbove(value.wholesale, one.pooled.value.wholesale)) return true;
     // So the price was compared with that of another term, and only this one shows whether the name is premium.
     await assessor.assess(ask, name, { ...what, years: 1 }, one);
     return false;
@@ -175,13 +164,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     settings.log.warn("price.not.formed", { tld, years, reason });
   }
 
-  function renewalQuote({ tld }: DomainName): QuotedPrice | undefined {
+  function renewalQuote({ tld }: DomainName): FreshPrice | undefined {
     const [years] = policy.yearsSold(tld, "renewal");
     const quote = years === undefined ? undefined : prices.fresh({ tld, action: "renewal", years });
     return quote?.isTrusted === true ? quote : undefined;
   }
 
-  function renewalPrice({ tld }: DomainName, quote: QuotedPrice | undefined): Retail | null {
+  function renewalPrice({ tld }: DomainName, quote: FreshPrice | undefined): Retail | null {
     const [years = 1] = policy.yearsSold(tld, "renewal");
     return quote ? retail(quote.wholesale, { tld, action: "renewal", years }, "ordinary") : null;
   }
@@ -195,7 +184,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     name: DomainName,
     what: Combination,
     assessed: Assessment,
-    isOld: boolean,
+    { isOld, sameUntilAt = -Infinity }: { readonly isOld: boolean; readonly sameUntilAt?: number },
   ): Availability {
     if (assessed.kind === "taken") return takenFrom(name, what.years, assessed.fact);
     // In the meantime a check for another term may have found the name taken.
@@ -212,6 +201,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       asOfMs: assessed.check.asOfMs,
       stale: stale || isOld,
       showUntilMs: assessed.check.askedMs + AVAILABLE_FOR_MS,
+      // While its price is doubtful, each answer asks for it to be refreshed.
+      sameUntilAt: stale ? -Infinity : sameUntilAt,
     };
     origins.set(answer, assessed);
     return answer;
@@ -224,39 +215,21 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return { ...unpriced, status: "available", premium: marks.isPremium(name), showUntilMs };
   }
 
-  function known(name: DomainName, years: number): Availability | undefined {
+  function fromMemory(name: DomainName, years: number): Availability | undefined {
     const own = owned(name, years);
     if (own !== undefined) return own;
     const fact = names.fresh(name, years);
     if (fact === undefined) return undefined;
-    if (fact.status === "taken") {
-      const before = takenAnswers.get(fact.pooled);
-      if (before?.years === years) return before;
-      const answer = takenFrom(name, years, fact);
-      takenAnswers.set(fact.pooled, answer);
-      return answer;
-    }
+    if (fact.status === "taken") return { ...takenFrom(name, years, fact), sameUntilAt: fact.untilAt };
     const what: Combination = { tld: name.tld, action: "registration", years };
     const quote = prices.fresh(what);
-    const renewal = renewalQuote(name);
-    const promotionEpoch = policy.promotionEpoch(clock.now());
-    const before = answers.get(fact.pooled);
-    if (
-      before &&
-      before.quote === quote &&
-      before.renewal === renewal &&
-      before.promotionEpoch === promotionEpoch &&
-      before.marksVersion === marks.version()
-    )
-      return before.answer;
-    const assessed = assessor.recall(name, what, fact.pooled);
+    const assessed = quote && assessor.recall(name, what, fact.pooled, quote);
     // A premium name for several years needs further checks, which `lookUp` makes.
-    if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
-    const answer = presented(name, what, assessed, false);
-    if (answer.price === null) return undefined;
-    const marksVersion = marks.version();
-    answers.set(fact.pooled, { answer, quote: assessed.quote, renewal, promotionEpoch, marksVersion });
-    return answer;
+    if (quote === undefined || assessed === undefined || (assessed.kind === "premium" && years > 1))
+      return undefined;
+    const sameUntilAt = Math.min(fact.untilAt, quote.untilAt, renewalQuote(name)?.untilAt ?? Infinity);
+    const answer = presented(name, what, assessed, { isOld: false, sameUntilAt });
+    return answer.price === null ? undefined : answer;
   }
 
   function canBeShown({ showUntilMs }: Availability): boolean {
@@ -279,13 +252,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     if (fact.status === "taken") {
       await decideIfTaken(ask, name, what);
       // A call for the decision may have shown that the name is available again.
-      return known(name, years) ?? takenFrom(name, years, fact);
+      return fromMemory(name, years) ?? takenFrom(name, years, fact);
     }
     const isOld = fact.source === "stale";
     try {
       const assessed = await assessor.assess(ask, name, what, fact);
       if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check)))
-        return presented(name, what, assessed, isOld);
+        return presented(name, what, assessed, { isOld });
       warnNoPrice(what, "price_not_for_term");
     } catch (error) {
       // Without the upstream's quote it is unknown whether the name is premium.
@@ -313,7 +286,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
         ? { kind: "taken", fact }
         : await assessor.assess(ask, name, what, fact, demands);
     const promotionEpoch = policy.promotionEpoch(clock.now());
-    const answer = presented(name, what, assessed, false);
+    const answer = presented(name, what, assessed, { isOld: false });
     if (assessed.kind === "taken" || answer.status === "taken")
       return { ...answer, wholesale: null, isCurrent: () => true };
     const { check, quote } = assessed;
@@ -346,23 +319,22 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const { name, years, status, price } = answer;
     const taken = names.taken(name);
     if (status === "available" && taken !== undefined) return takenFrom(name, years, taken);
-    const now = known(name, years);
+    const now = fromMemory(name, years);
     const origin = origins.get(answer);
     if (now !== undefined || origin === undefined || price === null) return now ?? answer;
     const what: Combination = { tld: name.tld, action: "registration", years };
     const fact = names.fresh(name, years);
     const assessed =
       fact?.status === "available" ? assessor.recall(name, what, fact.pooled, prices.peek(what)) : undefined;
-    // `known` never returns the price of a premium name for several years.
+    // `fromMemory` never returns the price of a premium name for several years.
     const isSame = assessed?.kind === "premium" && answer.premium && assessed.check.asOfMs === answer.asOfMs;
     // A promotion may have begun or ended.
-    return presented(name, what, origin, answer.stale || !isSame);
+    return presented(name, what, origin, { isOld: answer.stale || !isSame });
   }
 
   return {
-    known,
+    fromMemory,
     countHits: names.countHits,
-    isUnknown: (name, years) => settings.ownedSinceMs(name.ascii) === null && names.isUnknown(name, years),
     lookUp,
     register,
     asOfNow(answer) {
@@ -372,9 +344,19 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   };
 }
 
+/** The terms between one year and this one. */
+function termsBetween(years: number): number[] {
+  return Array.from({ length: Math.max(0, years - 2) }, (_, at) => at + 2);
+}
+
+function isAbove(price: Wholesale, shorter: Wholesale): boolean {
+  return price.currency === shorter.currency && compareWholesale(price, shorter) > 0;
+}
+
 function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
   const noPrices = { premium: false, price: null, renewal: null } as const;
-  return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
+  const times = { asOfMs, stale, showUntilMs: Infinity, sameUntilAt: -Infinity };
+  return { name, years, status: "taken", ...noPrices, ...times };
 }
 
 function takenFrom(name: DomainName, years: number, { pooled, source }: TakenFact): Availability {

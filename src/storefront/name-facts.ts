@@ -2,7 +2,6 @@
  * The known facts about names. Availability is a fact about the name: "taken", learned with any term, replaces "available" for every term.
  * The price is a fact about the name and the term. When answers overlap, "taken" and the higher price win.
  */
-import { z } from "zod";
 import type { Pool, PooledFact, Source } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
@@ -11,7 +10,6 @@ import { compareWholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
-import { storedWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
 import type { Check, Combination } from "../upstream/contract.js";
 import type { PremiumMarks } from "./premium-marks.js";
@@ -53,22 +51,24 @@ export interface AvailableFact {
 
 export type NameFact = TakenFact | AvailableFact;
 
+/** A fact in memory. */
+export type FreshFact = NameFact & {
+  /** When its freshness ends; monotonic clock, ms. */
+  readonly untilAt: number;
+};
+
 export interface ShownPrice {
   readonly what: Combination;
   readonly pooled: PooledFact<Available>;
 }
 
 export interface NameFacts {
-  /** The fresh fact in memory, if any; `pooled` is the same object until another fact replaces it. */
-  fresh(name: DomainName, years: number): NameFact | undefined;
+  /** The fresh fact in memory, if any. */
+  fresh(name: DomainName, years: number): FreshFact | undefined;
   /** The fact from memory or the upstream. With `askedSinceMs` (a stamp), only one requested since then counts. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
   /** The fact that the name is taken, if one is known. */
   taken(name: DomainName): TakenFact | undefined;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
-  isUnknown(name: DomainName, years: number): boolean;
-  /** Learns what other replicas know about the name and its prices for these terms, without upstream calls. Never rejects. */
-  consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
   /** The registration prices in known checks of the name, whether it is available or taken. */
   shownPrices(name: DomainName, terms: readonly number[]): readonly ShownPrice[];
   countHits(count: number): void;
@@ -81,7 +81,7 @@ interface NameFactPools {
 
 interface NameFactSettings {
   readonly pools: NameFactPools;
-  readonly marks: Pick<PremiumMarks, "consult">;
+  readonly marks: Pick<PremiumMarks, "note">;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   readonly epochs: Pick<PriceEpochs, "of">;
 }
@@ -95,12 +95,6 @@ export const checkCaution: Caution<PricedCheck> = (a, b) =>
     ? compareWholesale(a.wholesale, b.wholesale)
     : Number(a.wholesale !== undefined) - Number(b.wholesale !== undefined));
 
-/** By how much two estimates of the time of one request can differ. */
-const ESTIMATE_MS = 2;
-
-/** A checkout does not wait for another replica's check. */
-const CHECKOUT_WAITS_MS = 0;
-
 export function createNameFacts({ pools, marks, check, epochs }: NameFactSettings): NameFacts {
   const { statuses, checks } = pools;
   const keyOf = (name: DomainName, years: number): string => `${name.ascii} ${years}`;
@@ -113,22 +107,26 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
   ): Promise<Fact<PricedCheck>> {
     ask.spend();
     const { value, askedMs, answeredMs } = await check(shared, name, years);
-    await Promise.all([
-      statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs }),
-      // By this check, a name that another replica had found to be premium may be ordinary.
-      marks.consult(name),
-    ]);
+    statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs });
+    if (value.sign !== undefined)
+      marks.note(name, {
+        value: { isPremium: true, years, isBySign: true },
+        askedMs,
+        answeredMs,
+      });
     return { value: { ...value, epoch: epochs.of(askedMs) }, askedMs, answeredMs };
   }
 
-  function fresh(name: DomainName, years: number): NameFact | undefined {
+  function fresh(name: DomainName, years: number): FreshFact | undefined {
     const status = statuses.fresh(name.ascii);
-    if (status?.value === "taken") return { status: "taken", source: "hit", pooled: status };
+    if (status?.value === "taken")
+      return { status: "taken", source: "hit", pooled: status, untilAt: status.untilMs };
     const pooled = checks.fresh(keyOf(name, years));
     if (pooled === undefined) return undefined;
     // The status that outdates a check may be past its freshness before the check is.
     const last = pooled.value.status === "taken" ? statuses.peek(name.ascii) : undefined;
-    return last !== undefined && isOutdated(pooled, last) ? undefined : factOf(pooled, "hit");
+    if (last !== undefined && isOutdated(pooled, last)) return undefined;
+    return { ...factOf(pooled, "hit"), untilAt: pooled.untilMs };
   }
 
   async function find(
@@ -145,23 +143,13 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
       }
     }
     const key = keyOf(name, years);
-    const { source, ...pooled } = await checks
-      .get(
-        key,
-        ask,
-        (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
-        askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
-      )
-      .catch(async (error: unknown) => {
-        // If another replica's "taken" was read before the failure, it ends "available" for the other terms, too.
-        if (checks.peek(key)?.value.status === "taken") await statuses.consult(name.ascii);
-        throw error;
-      });
-    const last = statuses.peek(name.ascii);
-    // A check from another replica, which may have been outdated there.
-    const isForeign =
-      source !== "miss" && (last === undefined || last.askedMs < pooled.askedMs - ESTIMATE_MS);
-    const status = isForeign ? await statuses.consult(name.ascii) : last;
+    const { source, ...pooled } = await checks.get(
+      key,
+      ask,
+      (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
+      askedSinceMs === undefined ? {} : { askedSinceMs },
+    );
+    const status = statuses.peek(name.ascii);
     if (status !== undefined && source !== "miss" && isOutdated(pooled, status))
       return find(ask, name, years, justAfter(pooled.answeredMs));
     if (status?.value !== "taken" || pooled.value.status === "taken") return factOf(pooled, source);
@@ -180,16 +168,6 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
         ? { status: "taken", source: status.source, pooled: status }
         : undefined;
     },
-    isUnknown: (name, years) =>
-      statuses.peek(name.ascii)?.value !== "taken" && checks.isUnknown(keyOf(name, years)),
-    async consultPrices(name, terms) {
-      await Promise.all([
-        marks.consult(name),
-        // Otherwise a check of another replica would be in memory here without what outdated it there.
-        statuses.consult(name.ascii),
-        ...terms.map((years) => checks.consult(keyOf(name, years))),
-      ]);
-    },
     shownPrices(name, terms) {
       const shown: ShownPrice[] = [];
       for (const years of terms) {
@@ -199,7 +177,7 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
         const { source: _, value, ...times } = known;
         shown.push({
           what: { tld: name.tld, action: "registration", years },
-          pooled: { ...times, value: { status: "available", wholesale, epoch: value.epoch } },
+          pooled: { ...times, value: { ...value, status: "available", wholesale } },
         });
       }
       return shown;
@@ -220,16 +198,3 @@ function factOf(pooled: PooledFact<PricedCheck>, source: Source): NameFact {
 function isAvailable(pooled: PooledFact<PricedCheck>): pooled is PooledFact<Available> {
   return pooled.value.status === "available";
 }
-
-const storedPrice = { wholesale: storedWholesale, epoch: z.string() };
-const storedCheck = z.discriminatedUnion("status", [
-  z.object({ status: z.literal("available"), ...storedPrice }),
-  z.object({ status: z.literal("taken"), ...storedPrice, wholesale: storedWholesale.exactOptional() }),
-]);
-
-/** Decodes a priced check that was stored as JSON; undefined if the data isn't one. */
-export const decodeStoredPricedCheck = (data: unknown): PricedCheck | undefined =>
-  storedCheck.safeParse(data).data;
-
-export const decodeStoredStatus = (data: unknown): NameStatus | undefined =>
-  data === "available" || data === "taken" ? data : undefined;

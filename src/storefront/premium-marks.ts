@@ -1,6 +1,6 @@
 /**
- * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was unreachable or has lost them.
- * Names are hashed, so neither the file nor Redis reveals what people search. A name is premium for every reseller, so another credential has no
+ * Which names were found to be premium: remembered across restarts and changes of the owner. Names are hashed, so what is saved doesn't reveal what
+ * people search. A name is premium for every reseller, so another credential has no
  * effect.
  */
 import { hash } from "node:crypto";
@@ -8,9 +8,10 @@ import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Pool } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
-import { fromSavedTimes, type SavedLists, savedTimes, toSavedTimes } from "../cache/saved-facts.js";
+import { fromSavedTimes, savedTimes, toSavedTimes } from "../cache/saved-facts.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
+import type { SavedFile } from "../saved-file.js";
 import type { Wholesale } from "../money.js";
 import { storedWholesale } from "../retail/price-facts.js";
 
@@ -18,7 +19,10 @@ import { storedWholesale } from "../retail/price-facts.js";
 export interface PremiumMark {
   readonly isPremium: boolean;
   readonly years: number;
-  readonly wholesale: Wholesale;
+  /** Absent if no price showed it. */
+  readonly wholesale?: Wholesale;
+  /** Something in a check said so, which may have been a mistake of the upstream. */
+  readonly isBySign?: true;
 }
 
 export interface PremiumMarks {
@@ -26,26 +30,18 @@ export interface PremiumMarks {
   of(name: DomainName): Fact<PremiumMark> | undefined;
   /** Whether that decision is that the name is premium. */
   isPremium(name: DomainName): boolean;
-  /** A version number that changes whenever a decision becomes known here. */
-  version(): number;
   /** Remembers the decision about a check of the name, unless one about a later check is known. If checks overlap, "premium" counts. */
-  note(name: DomainName, decision: Fact<PremiumMark>): void;
-  /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
-  consult(name: DomainName): Promise<void>;
-  /** Whether no other replica can be asked. */
-  isAlone(): boolean;
-  /** Writes all decisions known here to Redis, which may have lost them. Never rejects. */
-  shareAgain(): Promise<void>;
+  note(name: Pick<DomainName, "ascii">, decision: Fact<PremiumMark>): void;
   /** Starts to save what isn't saved yet, which can be up to a second old. */
   flush(): void;
-  /** Loads what was saved before a restart, by any replica. Call before Redis is reachable; then `shareAgain` informs the other replicas. */
-  restore(): void;
+  /** Loads what was saved before a restart, or by the former owner. */
+  restore(): Promise<void>;
 }
 
 interface PremiumMarkSettings {
   readonly pool: Pool<PremiumMark, never>;
   /** Null if nothing outlives the process. */
-  readonly files: SavedLists<SavedMark> | null;
+  readonly file: SavedFile<readonly SavedMark[]> | null;
   readonly clock: Clock;
 }
 
@@ -58,7 +54,7 @@ const SAVE_EVERY_MS = 1_000;
 /** In each file; when there are more, the oldest are dropped. */
 const MAX_SAVED = 10_000;
 
-export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings): PremiumMarks {
+export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): PremiumMarks {
   let isResting = false;
   let isUnsaved = false;
 
@@ -75,7 +71,7 @@ export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings):
 
   function save(): void {
     isUnsaved = false;
-    files?.save(toBeSaved());
+    file?.save(toBeSaved());
   }
 
   function toBeSaved(): readonly SavedMark[] {
@@ -92,33 +88,22 @@ export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings):
   return {
     of,
     isPremium: (name) => of(name)?.value.isPremium === true,
-    version: pool.changes,
     note(name, decision) {
       const key = keyOf(name);
       if (!saysMore(decision, pool.fresh(key))) return;
-      void pool.learn(key, decision);
+      pool.learn(key, decision);
       saveSoon();
-    },
-    async consult(name) {
-      await pool.consult(keyOf(name));
-    },
-    isAlone: pool.isAlone,
-    async shareAgain() {
-      for (const [key, fact] of pool.facts()) {
-        if (pool.isAlone()) return;
-        await pool.learn(key, fact);
-      }
     },
     flush() {
       if (isUnsaved) save();
     },
-    restore() {
+    async restore() {
       const nowMs = clock.monotonic();
-      for (const { key, askedAtMs, answeredAtMs, ...value } of files?.load() ?? []) {
+      for (const { key, askedAtMs, answeredAtMs, ...value } of (await file?.load()) ?? []) {
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
         // If the clock was set back since, it is unknown how old the decision is. Then only "premium" is safe to trust.
-        if (times !== null) void pool.learn(key, { value, ...times });
-        else if (value.isPremium) void pool.learn(key, { value, askedMs: nowMs, answeredMs: nowMs });
+        if (times !== null) pool.learn(key, { value, ...times });
+        else if (value.isPremium) pool.learn(key, { value, askedMs: nowMs, answeredMs: nowMs });
       }
     },
   };
@@ -138,7 +123,7 @@ function saysMore(
 /** A cart looks up each of its names, and hashing them took 3 % of its CPU. */
 const knownKeys = new BoundedMap<string, string>(1_000);
 
-function keyOf({ ascii }: DomainName): string {
+function keyOf({ ascii }: Pick<DomainName, "ascii">): string {
   const known = knownKeys.get(ascii);
   if (known !== undefined) return known;
   const key = hash("sha256", ascii, "base64url");
@@ -149,12 +134,9 @@ function keyOf({ ascii }: DomainName): string {
 const storedMark = z.strictObject({
   isPremium: z.boolean(),
   years: z.int().positive(),
-  wholesale: storedWholesale,
+  wholesale: storedWholesale.exactOptional(),
+  isBySign: z.literal(true).exactOptional(),
 });
-
-/** Decodes a mark that was stored as JSON; undefined if the data isn't one. */
-export const decodeStoredPremium = (data: unknown): PremiumMark | undefined =>
-  storedMark.safeParse(data).data;
 
 /** The marks as saved. */
 export const savedMarks = z.array(storedMark.extend({ key: z.string(), ...savedTimes })).readonly();

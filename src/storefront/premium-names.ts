@@ -1,7 +1,8 @@
 /**
- * Whether a name is premium, judging by all checks of it so far, for any term and on any replica. The upstream doesn't say what the renewal,
+ * Whether a name is premium, judging by all checks of it so far, for any term. The upstream doesn't say what the renewal,
  * transfer and restore of a premium name cost, so these must not get the list price.
  */
+import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import { sameWholesale } from "../money.js";
@@ -18,21 +19,17 @@ export interface PremiumNames {
    * name without known facts. Rejects if the prices remain doubtful.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Learns what other replicas know of the name; makes no upstream calls. Never rejects. */
-  consult(name: DomainName): Promise<void>;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
   /** Whether the name was found to be premium, or a check of it shows a price that is neither the list price nor the one before its last change. */
   isContradicted(name: DomainName): boolean;
-  /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
-  isOrdinary(name: DomainName): boolean;
 }
 
 export interface PremiumNamesSettings {
   readonly policy: Pick<RetailPolicy, "yearsSold">;
   readonly prices: Pick<PriceList, "peek" | "quote">;
-  readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
-  readonly marks: Pick<PremiumMarks, "isPremium" | "isAlone">;
+  readonly names: Pick<NameFacts, "find" | "shownPrices">;
+  readonly marks: Pick<PremiumMarks, "of" | "isPremium">;
   readonly assessor: Pick<Assessor, "assess" | "isOfOneYear">;
 }
 
@@ -68,12 +65,9 @@ export function createPremiumNames({
     return marks.isPremium(name) || !differing(name).every(wasOrdinary);
   }
 
-  function consult(name: DomainName): Promise<void> {
-    return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
-  }
-
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
-    await consult(name);
+    const mark = marks.of(name);
+    if (mark?.value.isBySign === true) return isStillPremium(ask, name, justAfter(mark.answeredMs));
     for (const { what, pooled } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(pooled.value.wholesale, quote.wholesale)) continue;
@@ -84,9 +78,21 @@ export function createPremiumNames({
       });
       if (kind === "doubtful") throw noPrice();
       // A taken name may still have a price of its own, from the calls made just now.
-      if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
+      if (kind === "premium" || kind === "unclear" || (kind === "taken" && hasOwnPrice(name, what)))
+        return true;
     }
     return marks.isPremium(name);
+  }
+
+  async function isStillPremium(ask: VisitorAsk, name: DomainName, sinceMs: number): Promise<boolean> {
+    const [years] = policy.yearsSold(name.tld, "registration");
+    if (years === undefined) return true;
+    const fact = await names.find(ask, name, years, sinceMs);
+    if (fact.status === "taken") return true;
+    const what: Combination = { tld: name.tld, action: "registration", years };
+    const { kind } = await assessor.assess(ask, name, what, fact);
+    if (kind === "doubtful") throw noPrice();
+    return kind !== "ordinary";
   }
 
   const hasOwnPrice = (name: DomainName, { years }: Combination): boolean =>
@@ -94,10 +100,8 @@ export function createPremiumNames({
 
   return {
     isPremium,
-    consult,
     seemsOrdinary,
     isContradicted,
-    isOrdinary: (name) => marks.isAlone() && seemsOrdinary(name),
   };
 }
 

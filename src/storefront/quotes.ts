@@ -55,17 +55,15 @@ export interface TermQuote {
 export interface Quotes {
   /** The retail price of one combination that is sold. */
   term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
-  /** The cart if every line has a price in memory; always undefined for registrations, which need a recent check. */
-  known(wanted: readonly QuoteItem[]): PricedCart | undefined;
   /** Returns every line, with a price or a problem; rejects only if no line could be answered. */
   cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<PricedCart>;
 }
 
 export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
-  readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
+  readonly prices: Pick<PriceList, "peek" | "quote">;
   readonly availability: Pick<AvailabilityService, "register">;
-  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isContradicted" | "isOrdinary">;
+  readonly premiumNames: Pick<PremiumNames, "isPremium" | "isContradicted">;
   readonly marks: Pick<PremiumMarks, "isPremium">;
   readonly promises: Pick<Promises, "sign">;
   /** Facts requested before this stamp aren't signed. */
@@ -93,10 +91,6 @@ const QUOTED_MS = 60_000;
 export function createQuotes(settings: QuoteSettings): Quotes {
   const { policy, prices, availability, premiumNames, marks, promises, signableSinceMs, clock, factClock } =
     settings;
-  const listPrices = new WeakMap<
-    QuotedPrice,
-    { readonly price: Retail | null; readonly promotionEpoch: number }
-  >();
   const demands = (): Demands => ({
     checkedSinceMs: Math.max(factClock.monotonic() - CHECKED_MS, signableSinceMs),
     quotedSinceMs: Math.max(factClock.monotonic() - QUOTED_MS, signableSinceMs),
@@ -139,27 +133,6 @@ export function createQuotes(settings: QuoteSettings): Quotes {
         !premiumNames.isContradicted(item.name) &&
         policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
-  }
-
-  function knownAtListPrice(item: QuoteItem): PricedLine | undefined {
-    if (item.action === "registration" || !premiumNames.isOrdinary(item.name)) return undefined;
-    const what = termOf(item);
-    const quote = prices.fresh(what);
-    if (quote === undefined || !isSignable(quote, quote)) return undefined;
-    const price = listPrice(quote, what);
-    return price === null ? undefined : atQuote(item, quote, price);
-  }
-
-  /** The ordinary price at a quote from `prices.fresh`, which is another object after every change. */
-  function listPrice(quote: QuotedPrice, what: Combination): Retail | null {
-    const atMs = clock.now();
-    const promotionEpoch = policy.promotionEpoch(atMs);
-    const before = listPrices.get(quote);
-    if (before?.promotionEpoch === promotionEpoch) return before.price;
-    const priced = policy.price(quote.wholesale, what, { premium: false, atMs });
-    const price = priced.ok ? priced.price : null;
-    listPrices.set(quote, { price, promotionEpoch });
-    return price;
   }
 
   function atQuote(
@@ -228,20 +201,8 @@ export function createQuotes(settings: QuoteSettings): Quotes {
 
   return {
     term,
-    known(wanted) {
-      const lines: PricedLine[] = [];
-      for (const item of wanted) {
-        const line = knownAtListPrice(item);
-        if (line === undefined) return undefined;
-        lines.push(line);
-      }
-      return pricedCart(lines);
-    },
     async cart(ask, wanted) {
       const first = await Promise.all(wanted.map((item) => ready(ask, item)));
-      // While these lines waited, another replica may have learned something else about their names.
-      const priced = first.filter(({ line }) => line.price !== null);
-      await Promise.all(priced.map(({ line }) => premiumNames.consult(line.name)));
       // Lines that became outdated or contradicted while others waited get a second try.
       const again = await Promise.all(
         first.map(async (one) => (one.isCurrent() ? one : ready(ask, one.line))),

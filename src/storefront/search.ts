@@ -42,7 +42,7 @@ export function namesFor(request: SearchRequest, policy: RetailPolicy): Searched
   const names = request.tlds.flatMap((tld) => domainNameUnder(term.label, tld) ?? []);
   const exact = term.exact ?? names[0];
   const ordered = exact ? [exact, ...names.filter(({ ascii }) => ascii !== exact.ascii)] : [];
-  return ordered.flatMap((name) => {
+  return ordered.filter(policy.takes).flatMap((name) => {
     const sold = policy.yearsSold(name.tld, "registration");
     const years = request.years ?? sold[0];
     return years !== undefined && sold.includes(years) ? [{ name, years }] : [];

@@ -30,7 +30,12 @@ export function createShops(current: () => RetailPolicy, settings: ShopSettings)
       availability,
       premiumNames,
       quotes: createQuotes({ ...settings, policy, availability, premiumNames }),
-      suggestions: createSuggestions({ ...settings, affixes: policy.suggestions, availability }),
+      suggestions: createSuggestions({
+        ...settings,
+        affixes: policy.suggestions,
+        takes: policy.takes,
+        availability,
+      }),
     };
   }
 

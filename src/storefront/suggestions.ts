@@ -28,6 +28,8 @@ export interface Suggestions {
 export interface SuggestionSettings {
   /** Null: nothing is suggested. */
   readonly affixes: Affixes | null;
+  /** Whether the registry takes the name. */
+  readonly takes: (name: DomainName) => boolean;
   readonly availability: Pick<AvailabilityService, "lookUp">;
   /** Whether the quota has a call to spare. */
   readonly hasSpare: () => boolean;
@@ -39,7 +41,7 @@ export interface SuggestionSettings {
 export const SUGGESTING_MS = 3_000;
 
 export function createSuggestions(settings: SuggestionSettings): Suggestions {
-  const { affixes, availability, clock, log } = settings;
+  const { affixes, takes, availability, clock, log } = settings;
 
   /** Asks on behalf of all visitors, so that suggestions don't count against the visitor who sees them. */
   function inSpareQuota(ask: VisitorAsk, signal: AbortSignal): VisitorAsk {
@@ -58,7 +60,7 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
 
   return {
     variantsOf: ({ name, years }) =>
-      affixes === null ? [] : variantsOf(name, affixes).map((variant) => ({ name: variant, years })),
+      affixes === null ? [] : variantsOf(name, affixes, takes).map((variant) => ({ name: variant, years })),
 
     async suggest(variants, ask, onResult) {
       const timeUp = new AbortController();
@@ -86,7 +88,11 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
 }
 
 /** Alternates prefixes and suffixes, so that even a few variants include both kinds, and skips invalid names. */
-export function variantsOf(name: DomainName, { prefixes, suffixes, most }: Affixes): DomainName[] {
+export function variantsOf(
+  name: DomainName,
+  { prefixes, suffixes, most }: Affixes,
+  takes = (_variant: DomainName): boolean => true,
+): DomainName[] {
   const [label = ""] = name.unicode.split(".");
   const variants = new Map<string, DomainName>();
   for (let at = 0; at < Math.max(prefixes.length, suffixes.length); at += 1) {
@@ -95,7 +101,7 @@ export function variantsOf(name: DomainName, { prefixes, suffixes, most }: Affix
       ...suffixes.slice(at, at + 1).map((suffix) => label + suffix),
     ];
     for (const variant of labels.flatMap((text) => nameOf(text, name.tld) ?? []))
-      if (variant.ascii !== name.ascii) variants.set(variant.ascii, variant);
+      if (variant.ascii !== name.ascii && takes(variant)) variants.set(variant.ascii, variant);
   }
   return [...variants.values()].slice(0, most);
 }

@@ -56,8 +56,6 @@ export interface Trials {
 export interface Caller {
   /** Waits for a slot as long as `ask` allows, makes the call and decodes its answer. */
   call<T>(ask: Ask, call: Call<T>): Promise<Answered<T>>;
-  /** The refusal if `call` would be rejected immediately for lack of quota; otherwise null. */
-  refusal(ask: Ask, request: Call<unknown>): ServiceError | null;
   health(): CallHealth;
   readonly trials: Trials;
 }
@@ -67,8 +65,6 @@ export interface CallerSettings {
   readonly readReply: ReplyReader;
   readonly credentials: Credentials;
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
-  /** The same synchronously, or null before it is opened; without it `refusal` is always null. */
-  readonly openedQuotaOf?: (credential: Credential) => Quota | null;
   readonly timeoutMs: number;
   /** After how many failures a circuit opens. Default: 5. */
   readonly failuresToOpen?: number | undefined;
@@ -138,15 +134,19 @@ export function createCaller(settings: CallerSettings): Caller {
       const attempt: Attempt = { circuit, credential, isBackground };
       const result = await slots.run(
         quota,
-        { ask, queryKey: queryKeyOf(request), maxWaitMs },
+        { ask, queryKey: queryKeyOf(request), operation: request.operation, maxWaitMs },
         () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
         async (permit) => {
           const answered = await send(ask, request, attempt, permit);
           if (answered === "withdrawn" || answered.kind !== "limited") return answered;
           const { kind, pauseMs } = answered;
-          log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs });
-          // Within the call, because a stop waits for its end before it saves the reservations.
-          await quota.pause(pauseMs);
+          log.warn("upstream.limited", {
+            operation: request.operation,
+            credential: credential.fingerprint,
+            pauseMs,
+          });
+          // Within the call, because a stop waits for its end before it hands on the places.
+          quota.pause(request.operation, pauseMs);
           return { kind, refusal: permit.refusal() };
         },
       );
@@ -289,22 +289,8 @@ export function createCaller(settings: CallerSettings): Caller {
     }
   }
 
-  function refusal(ask: Ask, request: Call<unknown>): ServiceError | null {
-    const credential = credentials.usable();
-    // If something else prevents the call, the call itself reports it.
-    if (credential === null || credentials.verification(credential) !== null) return null;
-    if (circuitOf(request.operation).rejection(false) !== null) return null;
-    const { lane, client, network, signal, waitUntilMs } = ask;
-    const maxWaitMs = Math.max(0, waitUntilMs - clock.monotonic());
-    const quota = settings.openedQuotaOf?.(credential);
-    return (
-      quota?.refusal({ lane, client, network, signal, maxWaitMs, queryKey: queryKeyOf(request) }) ?? null
-    );
-  }
-
   return {
     call,
-    refusal,
     health: () => ({
       lastSuccessAtMs,
       lastFailureAtMs,

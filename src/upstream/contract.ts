@@ -4,21 +4,25 @@
  */
 import { canonicalHost, type DomainName } from "../domain-name.js";
 import { parseWholesale, sameWholesale, type Wholesale } from "../money.js";
+import { ServiceError } from "../errors.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
 import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
+import { type PremiumSign, premiumSignIn } from "./premium-signs.js";
 import {
   BALANCE,
   CHECK,
   DOMAIN,
   ENVELOPE,
   LIST,
+  normalized,
+  normalizedSet,
   PRICE,
   QUOTE,
   RECORD,
   type Spelling,
+  TAKEN_WORDS,
   TIER,
-  UNDECIDED,
 } from "./vocabulary.js";
 import { type Fields, isFields, unwritten } from "./written-json.js";
 
@@ -34,10 +38,14 @@ export interface Combination {
 }
 
 /** The result of a check. An available name always has a price. */
-export type Check =
+export type Check = (
   | { readonly status: "available"; readonly wholesale: Wholesale }
   /** Some upstreams state a price for a taken name, too. */
-  | { readonly status: "taken"; readonly wholesale?: Wholesale };
+  | { readonly status: "taken"; readonly wholesale?: Wholesale }
+) & {
+  /** The answer also says in some way that the name is premium. */
+  readonly sign?: PremiumSign;
+};
 
 export interface DomainRecord {
   readonly domain: string;
@@ -48,7 +56,25 @@ export interface DomainRecord {
   readonly expiresAt: string | null;
   readonly autoRenew: boolean | null;
   readonly nameservers: readonly string[];
+  /** It says in some way that the name is premium. */
+  readonly premium?: true;
 }
+
+/** The domain list: a record that can't be read spoils only itself. */
+export interface DomainList {
+  readonly records: readonly DomainRecord[];
+  readonly unreadable: readonly UnreadableRecord[];
+}
+
+export interface UnreadableRecord {
+  /** The names that could be read of it: these are managed, too. */
+  readonly names: readonly string[];
+  /** Completes "The record …". */
+  readonly why: string;
+}
+
+/** Reports something in an answer that isn't understood, in words that contain nothing of it. */
+export type Note = (what: string) => void;
 
 export interface Balance {
   readonly accountNumber: string;
@@ -82,7 +108,14 @@ export function decodeCheck(
   asked: DomainName,
   years: number,
   currencies?: ReadonlySet<string>,
+  note: Note = () => {},
 ): Check {
+  const signIn = (price: Wholesale | null): { readonly sign?: PremiumSign } => {
+    const { domain: _name, ...rest } = fieldsOf(data, "the check");
+    const sign = premiumSignIn(rest, price);
+    if (sign !== undefined) note(`a sign of premium (${sign})`);
+    return sign === undefined ? {} : { sign };
+  };
   const fields = fieldsOf(data, "the check");
   const domain = documented(fields, CHECK.domain);
   if (typeof domain !== "string" || canonicalHost(domain) !== asked.ascii) {
@@ -103,10 +136,10 @@ export function decodeCheck(
     for (const echo of found([fields, pricing], PRICE.years)) {
       if (!sameTerm(echo, years)) throw notUnderstood("the check's years");
     }
-    return { status: "available", wholesale };
+    return { status: "available", wholesale, ...signIn(wholesale) };
   }
   if (available !== false) throw notUnderstood("the check's available flag");
-  if (["", "available", ...UNDECIDED].includes(status)) throw notUnderstood("the check's status");
+  if (!TAKEN_WORDS.has(normalized(status))) throw notUnderstood("the check's status");
   const [key] = CHECK.pricing;
   const pricing = fields[key];
   const wholesale =
@@ -114,7 +147,7 @@ export function decodeCheck(
       ? parseWholesale(pick([pricing], PRICE.amount), pick([pricing], PRICE.currency))
       : null;
   const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
-  return { status: "taken", ...(isExpected && { wholesale }) };
+  return { status: "taken", ...(isExpected && { wholesale }), ...signIn(isExpected ? wholesale : null) };
 }
 
 /**
@@ -151,6 +184,8 @@ export function decodeQuote(data: unknown, asked: Combination, currencies?: Read
     others.some((other) => !isSamePrice(price, other)) ||
     (asked.years > 1 && units.some((unit) => isSamePrice(price, unit))) ||
     !coversTerm(amounts, asked.years);
+  // A quote is for every name under the TLD.
+  if (premiumSignIn(data, null) !== undefined) throw notUnderstood("a quote with a sign of premium");
   if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }
@@ -183,22 +218,49 @@ function coversTerm(layers: readonly Fields[], years: number): boolean {
 /** The document says at most 100. A later version may allow more, but a hostile answer must not keep the process busy. */
 const MAX_LIST_LENGTH = 1000;
 
-/** A list of records or of names, perhaps wrapped. */
-export function decodeDomainList(data: unknown): DomainRecord[] {
-  const list = Array.isArray(data) ? data : listIn(fieldsOf(data, "the domain list"));
+/** A list of records or of names, perhaps wrapped. A list of which nothing can be read is rejected. */
+export function decodeDomainList(data: unknown, note: Note = () => {}): DomainList {
+  const list: unknown[] = Array.isArray(data) ? data : listIn(fieldsOf(data, "the domain list"));
   if (list.length > MAX_LIST_LENGTH) throw notUnderstood("the domain list");
-  return list.map((item: unknown) => {
+  const records: DomainRecord[] = [];
+  const unreadable: UnreadableRecord[] = [];
+  for (const item of list) {
     const record = typeof item === "string" ? { domain: item } : item;
-    return decodeRecord(layersOf(record, LIST.itemWrappers, "a listed domain"), null);
+    const names = isFields(record) ? namesIn(record) : [];
+    try {
+      if (names.length > 1) throw notUnderstood("a domain record's name");
+      records.push(decodeRecord(layersOf(record, LIST.itemWrappers, "a listed domain"), null, note));
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const why = names.length > 0 ? "has two values for one field" : "has no name that can be read";
+      unreadable.push({ names, why });
+      note(`a record ${why}`);
+    }
+  }
+  if (records.length === 0 && unreadable.length > 0) throw notUnderstood("the domain list");
+  return { records, unreadable };
+}
+
+const NAMESERVER_FIELDS = normalizedSet(RECORD.nameservers);
+const NAME_FIELDS = normalizedSet(RECORD.name);
+
+/** The names in a record that contradicts itself, in which fields may therefore appear twice. */
+function namesIn(record: Fields): string[] {
+  const names = Object.entries(record).flatMap(([key, value]) => {
+    if (!NAME_FIELDS.has(normalized(key))) return [];
+    if (isFields(value)) return namesIn(value);
+    const written: unknown[] = Array.isArray(value) ? value : [value];
+    return written.flatMap((one) => (typeof one === "string" ? (canonicalHost(one) ?? []) : []));
   });
+  return [...new Set(names)];
 }
 
 /** One record, or null if the upstream has none. */
-export function decodeDomain(data: unknown, asked: DomainName): DomainRecord | null {
+export function decodeDomain(data: unknown, asked: DomainName, note: Note = () => {}): DomainRecord | null {
   if (data === null || data === undefined) return null;
   const layers = layersOf(data, DOMAIN.wrappers, "the domain");
   if (Object.keys(layers[0]).length === 0) return null;
-  const record = decodeRecord(layers, asked.ascii);
+  const record = decodeRecord(layers, asked.ascii, note);
   if (record.domain !== asked.ascii) throw notUnderstood("the domain's name");
   return record;
 }
@@ -238,7 +300,7 @@ export function decodeTier(data: unknown): Tier {
   };
 }
 
-function decodeRecord(layers: Layers, asked: string | null): DomainRecord {
+function decodeRecord(layers: Layers, asked: string | null, note: Note): DomainRecord {
   const name = pick(layers, RECORD.name) ?? asked;
   const domain = typeof name === "string" ? canonicalHost(name) : null;
   if (domain === null) throw notUnderstood("a domain record's name");
@@ -247,11 +309,33 @@ function decodeRecord(layers: Layers, asked: string | null): DomainRecord {
   return {
     domain,
     status: typeof status === "string" && FREE_TEXT.test(status) ? status : null,
-    registeredAt: instantOf(pick(layers, RECORD.registered)),
-    expiresAt: instantOf(pick(layers, RECORD.expiry)),
+    registeredAt: dateOf(layers, RECORD.registered, note),
+    expiresAt: dateOf(layers, RECORD.expiry, note),
     autoRenew: flagOf(pick(layers, RECORD.autoRenew)),
     nameservers: hostsOf(pick(layers, RECORD.nameservers)),
+    ...(premiumSignIn(withoutNames(layers), null) !== undefined && { premium: true }),
   };
+}
+
+/** A name or a host that contains the word isn't a sign. */
+function withoutNames(layers: Layers): readonly Fields[] {
+  const isName = (key: string): boolean =>
+    NAME_FIELDS.has(normalized(key)) || NAMESERVER_FIELDS.has(normalized(key));
+  return layers.map((fields) => Object.fromEntries(Object.entries(fields).filter(([key]) => !isName(key))));
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+/** The date in any of the fields: of several, the earliest, so that nobody renews too late. */
+function dateOf(layers: Layers, spellings: readonly Spelling[], note: Note): string | null {
+  const written = [...found(layers, spellings)].filter((value) => value !== "");
+  const dates = written.flatMap((value) => instantOf(value) ?? []).sort();
+  const [first = null] = dates;
+  const last = dates.at(-1);
+  if (dates.length < written.length) note(`${spellings[0]} isn't a date that a domain can have`);
+  if (first && last && Date.parse(last) - Date.parse(first) >= DAY_MS)
+    note(`${spellings[0]} differs from another such date`);
+  return first;
 }
 
 /** How many wrappers may contain the list. */

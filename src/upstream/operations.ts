@@ -1,6 +1,5 @@
 /** The upstream's six operations as typed calls. */
 import type { DomainName } from "../domain-name.js";
-import type { ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { type Answered, type CallerSettings, type CallHealth, type Trials, createCaller } from "./call.js";
@@ -14,22 +13,22 @@ import {
   decodeDomainList,
   decodeQuote,
   decodeTier,
+  type DomainList,
   type DomainRecord,
   type Tier,
 } from "./contract.js";
 import { createReplyReader } from "./reply.js";
 import { createUnexpected, type Unexpected } from "./unexpected.js";
 import { createTransport, type UpstreamResponse } from "./transport.js";
+import type { Operation } from "./vocabulary.js";
 
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
   check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
-  /** The refusal if `check` would be rejected immediately for lack of quota; otherwise null. */
-  refusal(ask: Ask, name: DomainName, years: number): ServiceError | null;
   /** POST /pricing */
   quote(ask: Ask, what: Combination): Promise<Answered<Wholesale>>;
   /** GET /domains: at most 100. */
-  domains(ask: Ask): Promise<Answered<DomainRecord[]>>;
+  domains(ask: Ask): Promise<Answered<DomainList>>;
   /** GET /domains/{domain}. Null if the reseller doesn't manage it. */
   domain(ask: Ask, name: DomainName): Promise<Answered<DomainRecord | null>>;
   balance(ask: Ask): Promise<Answered<Balance>>;
@@ -50,25 +49,24 @@ export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "re
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { currencies, clock, onAnswer } = settings;
   const unexpected = createUnexpected(clock, settings.log);
-  const { call, refusal, health, trials } = createCaller({
+  const { call, health, trials } = createCaller({
     ...settings,
     transport: createTransport(settings),
     readReply: createReplyReader({ unexpected, nowMs: () => clock.now(), onAnswer }),
   });
 
-  const checkOf = (name: DomainName, years: number) =>
-    ({
-      operation: "check",
-      method: "POST",
-      path: "/api/v1/domains/check",
-      body: { domain: name.ascii, years },
-      name,
-      decode: (data: unknown) => decodeCheck(data, name, years, currencies?.()),
-    }) as const;
+  const noteOf = (operation: Operation) => (what: string) => unexpected.note(operation, what);
 
   return {
-    check: (ask, name, years) => call(ask, checkOf(name, years)),
-    refusal: (ask, name, years) => refusal(ask, checkOf(name, years)),
+    check: (ask, name, years) =>
+      call(ask, {
+        operation: "check",
+        method: "POST",
+        path: "/api/v1/domains/check",
+        body: { domain: name.ascii, years },
+        name,
+        decode: (data) => decodeCheck(data, name, years, currencies?.(), noteOf("check")),
+      }),
     quote: (ask, { tld, action, years }) =>
       call(ask, {
         operation: "quote",
@@ -78,14 +76,19 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         decode: (data) => decodeQuote(data, { tld, action, years }, currencies?.()),
       }),
     domains: (ask) =>
-      call(ask, { operation: "domains", method: "GET", path: "/api/v1/domains", decode: decodeDomainList }),
+      call(ask, {
+        operation: "domains",
+        method: "GET",
+        path: "/api/v1/domains",
+        decode: (data) => decodeDomainList(data, noteOf("domains")),
+      }),
     domain: (ask, name) =>
       call<DomainRecord | null>(ask, {
         operation: "domain",
         method: "GET",
         path: `/api/v1/domains/${name.ascii}`,
         name,
-        decode: (data) => decodeDomain(data, name),
+        decode: (data) => decodeDomain(data, name, noteOf("domain")),
         ifAbsent: null,
       }),
     balance: (ask) =>

@@ -8,6 +8,7 @@ import type { Ask, Permit, Quota, QuotaRequest } from "../quota/quota.js";
 interface Demand {
   readonly ask: Ask;
   readonly queryKey: string;
+  readonly operation: string;
   readonly maxWaitMs: number;
 }
 
@@ -31,12 +32,14 @@ interface Waiting {
 /** The lane and the askers may change while it waits. */
 class Queued implements QuotaRequest {
   readonly queryKey: string;
+  readonly operation: string;
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly #ask: Ask;
 
-  constructor({ ask, queryKey, maxWaitMs }: Demand, signal: AbortSignal) {
+  constructor({ ask, queryKey, operation, maxWaitMs }: Demand, signal: AbortSignal) {
     this.queryKey = queryKey;
+    this.operation = operation;
     this.maxWaitMs = maxWaitMs;
     this.signal = signal;
     this.#ask = ask;

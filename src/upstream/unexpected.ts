@@ -28,6 +28,8 @@ interface UnexpectedShape {
 export interface Unexpected {
   /** Records unknown fields and status words of a successful answer. Nothing of `hidden` ever appears in a shape. */
   inAnswer(operation: Operation, body: unknown, hidden: readonly string[]): void;
+  /** Records what a decoder reports. */
+  note(operation: Operation, what: string): void;
   /** Records the codes of an error whose meaning is unknown. */
   inError(operation: Operation, body: unknown, hidden: readonly string[]): void;
   /** The first 50. */
@@ -72,6 +74,7 @@ export function createUnexpected(clock: Clock, log: Log): Unexpected {
       // Once for each answer: a new field in a list of a hundred records counts once.
       for (const what of newIn(operation, body, hidden)) add(operation, what);
     },
+    note: add,
     inError(operation, body, hidden) {
       for (const what of codesIn(body, hidden)) add(operation, what);
     },

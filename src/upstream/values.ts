@@ -19,19 +19,19 @@ export function decimalOf(amount: unknown): unknown {
   return /^\d+\.\d{1,2}$/.test(text) ? text.padEnd(text.indexOf(".") + 3, "0") : null;
 }
 
-/** Smaller numbers are seconds since the epoch. */
-const MIN_EPOCH_MS = 100_000_000_000;
+/** No domain is older than the first ones (1985) or registered for a century. Years of other calendars and zero dates are outside. */
+const [FIRST_MS, LAST_MS] = [Date.UTC(1985, 0), Date.UTC(2101, 0)];
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /**
  * Seconds or milliseconds since the epoch, a date (also as 01-Mar-2027), or a date with a time (UTC unless it has an offset), as RFC 3339 in
- * UTC; otherwise null.
+ * UTC, if a domain can have it; otherwise null.
  */
 export function instantOf(value: unknown): string | null {
   if (value instanceof WrittenNumber) return instantOf(unwritten(value));
-  if (typeof value === "number" && Number.isFinite(value) && value > 0) {
-    return rfc3339(new Date(value < MIN_EPOCH_MS ? value * 1000 : value));
-  }
+  if (typeof value === "number") return rfc3339(new Date(value * 1000)) ?? rfc3339(new Date(value));
+  // As PHP writes a date.
+  if (isFields(value) && typeof value["date"] === "string") return instantOf(value["date"]);
   if (typeof value !== "string") return null;
   const text = value.trim();
   if (/^\d{9,13}$/.test(text)) return instantOf(Number(text));
@@ -54,9 +54,8 @@ export function instantOf(value: unknown): string | null {
 }
 
 function rfc3339(date: Date): string | null {
-  const text = Number.isNaN(date.getTime()) ? "" : date.toISOString();
-  // RFC 3339 ends with the year 9999.
-  return /^\d{4}-/.test(text) ? text : null;
+  const atMs = date.getTime();
+  return atMs >= FIRST_MS && atMs < LAST_MS ? date.toISOString() : null;
 }
 
 export function flagOf(value: unknown): boolean | null {

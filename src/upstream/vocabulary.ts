@@ -131,26 +131,32 @@ export const FIELDS: Readonly<Record<Operation, ReadonlySet<string>>> = {
   tier: namesIn(READ_BY.tier),
 };
 
-/** Statuses of a check that say that the registry couldn't tell, whatever `available` says. */
-export const UNDECIDED = [
-  "unknown",
-  "error",
-  "timeout",
-  "pending",
-  "invalid",
-  "failed",
-  "unavailable_check",
-] as const;
-
-/** Known statuses of a check; only `available` itself decides whether a name is taken. */
-export const CHECK_STATUSES = normalizedSet([
-  "available",
+/** Statuses of a check that say of the name that it can't be registered. Any other word may be about the call, such as "rate_limited". */
+export const TAKEN_WORDS = normalizedSet([
   "taken",
   "registered",
+  "already_registered",
   "unavailable",
   "not_available",
-  ...UNDECIDED,
+  "in_use",
+  "used",
+  "occupied",
+  "exists",
+  "sold",
+  "delegated",
+  "reserved",
+  "registry_reserved",
+  "blocked",
+  "restricted",
+  "prohibited",
+  "not_allowed",
+  "redemption",
+  "redemption_period",
+  "pending_delete",
 ]);
+
+/** Known statuses of a check. */
+export const CHECK_STATUSES: ReadonlySet<string> = new Set(["available", ...TAKEN_WORDS]);
 
 const EPP_UPDATES = ["delete", "renew", "transfer", "update"];
 /** Known statuses of a domain: plain words, and those of EPP (RFC 5731, RFC 3915). */

@@ -13,6 +13,14 @@ export const customerDomainShape = z
   })
   .describe("One of the customer's own domains.");
 
+export const unknownDomainShape = z
+  .strictObject({
+    domain: z.string(),
+    status: z.literal("unknown"),
+    retryAfter: z.int().min(1).describe("Seconds after which more may be known."),
+  })
+  .describe("A domain that hasn't been loaded yet.");
+
 export const customerDomainsShape = z
-  .strictObject({ domains: z.array(customerDomainShape) })
+  .strictObject({ domains: z.array(z.union([customerDomainShape, unknownDomainShape])) })
   .describe("The customer's own domains, in the order of the token.");

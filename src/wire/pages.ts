@@ -13,6 +13,7 @@ interface ShopData {
   readonly phone: string | null;
   readonly terms: string | null;
   readonly privacy: string | null;
+  readonly restoreIncludesRenewal: boolean | null;
   /** Those under which names can be registered, the main one first. */
   readonly tlds: readonly string[];
   /** Whether carts can be ordered here. */

@@ -1,6 +1,6 @@
 /** The shapes of errors (RFC 9457), health and keys. */
 import { z } from "zod";
-import { ERROR_CODES } from "../errors.js";
+import { ERROR_CODES, REASONS } from "../errors.js";
 
 const named = { title: z.string(), status: z.int().min(400).max(599), code: z.enum(ERROR_CODES) };
 
@@ -11,7 +11,13 @@ export const problemShape = z
     detail: z.string(),
     requestId: z.string().describe("The same as the `x-request-id` header."),
     errors: z
-      .array(z.strictObject({ field: z.string(), message: z.string() }))
+      .array(
+        z.strictObject({
+          field: z.string(),
+          reason: z.enum(REASONS).describe("For programs. More may be added."),
+          message: z.string().describe("For people, in English."),
+        }),
+      )
       .optional()
       .describe("Each invalid field."),
     retryAfter: z
@@ -63,6 +69,7 @@ export const healthShape = z
       quota: check,
       redis: check,
       prices: check,
+      owner: check,
     }),
   })
   .describe("The health of the service and its dependencies.");

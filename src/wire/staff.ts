@@ -35,6 +35,10 @@ export const staffDomainShape = z
 export const staffDomainsShape = z
   .strictObject({
     domains: z.array(domainRecordShape),
+    unreadable: z
+      .array(z.strictObject({ domain: z.string().nullable(), why: z.string() }))
+      .optional()
+      .describe("Records that couldn't be read, with the name if that could."),
     truncated: z.literal(true).optional().describe("The account has more domains than the upstream lists."),
     ...originShape.shape,
   })
@@ -175,7 +179,6 @@ export const cachePoolShape = z
       miss: count,
       stale: count,
       failed: count,
-      shared: count.describe("Answers from a fact of another replica."),
     }),
   })
   .describe("One pool of the cache.");
@@ -192,21 +195,7 @@ export const endedEpochShape = z
     from: z.union([moneyShape, z.string()]).optional(),
     to: z.union([moneyShape, z.string()]).optional(),
   })
-  .describe("What ended a price epoch: a changed tier, a changed quote, a purge, or another replica.");
-
-export const fleetFiguresShape = z
-  .strictObject({
-    queued: count,
-    served: count,
-    refused: count,
-    promisesInForce: count,
-    promisesBelowFloor: count,
-    cacheHits: count,
-    coalesced: count,
-    shared: count,
-    refusedLocally: count,
-  })
-  .describe("Lanes, signed promises and avoided calls since startup, as far as they can be added up.");
+  .describe("What ended a price epoch: a changed tier, a changed quote, or a purge.");
 
 export const overviewShape = z
   .strictObject({
@@ -294,23 +283,11 @@ export const overviewShape = z
       })
       .describe("Valid price promises."),
     saved: z
-      .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
+      .strictObject({ cache: count, coalesced: count, refusedLocally: count })
       .describe("Upstream calls that were avoided."),
-    fleet: z
-      .array(
-        z.strictObject({
-          replica: z.string(),
-          version: z.string(),
-          since: dateTime,
-          settings: z
-            .string()
-            .describe("Fingerprint of the settings and the credential that all replicas must share."),
-          figures: fleetFiguresShape,
-        }),
-      )
-      .min(1)
-      .describe("The replicas that share this Redis, starting with the one that answers."),
-    fleetTotal: fleetFiguresShape,
+    owner: z
+      .strictObject({ role: z.enum(["alone", "owner", "follower", "none"]), since: dateTime })
+      .describe("Which part this replica has, and since when. The owner alone calls the upstream."),
   })
   .describe("The state of quota, lanes, caches, upstream and credentials.");
 
@@ -331,4 +308,4 @@ export const purgedShape = z
       account: count.optional(),
     }),
   })
-  .describe("How many entries are affected on the replica that answers, by kind.");
+  .describe("How many entries are affected, by kind.");

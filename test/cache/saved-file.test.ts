@@ -42,11 +42,11 @@ const logged = (event: string): boolean =>
 
 describe("a file of facts", () => {
   test("returns what was saved last, and can be read only by its owner", async () => {
-    expect(file.load()).toBeNull();
+    expect(await file.load()).toBeNull();
     file.save(["one"]);
     file.save(["one", "two"]);
     await file.saved();
-    expect(file.load()).toEqual(["one", "two"]);
+    expect(await file.load()).toEqual(["one", "two"]);
     expect(statSync(path).mode & 0o077).toBe(0);
     expect(log).toEqual([]);
   });
@@ -55,7 +55,7 @@ describe("a file of facts", () => {
     file.save(["one"]);
     await file.saved();
     source = "there";
-    expect([file.load(), logged("saved.foreign")]).toEqual([null, true]);
+    expect([await file.load(), logged("saved.foreign")]).toEqual([null, true]);
   });
 
   test.each(["", "{", "[]", "null", '{"source":"here"}', '{"source":"here","data":[1]}', '{"data":["one"]}'])(
@@ -64,7 +64,7 @@ describe("a file of facts", () => {
       file.save([]);
       await file.saved();
       writeFileSync(path, text);
-      expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
+      expect([await file.load(), logged("saved.unreadable")]).toEqual([null, true]);
     },
   );
 
@@ -83,32 +83,32 @@ describe("a file of facts", () => {
     await file.saved();
     expect(readFileSync(reader, "utf8")).toContain('["one"]');
     closeSync(reader);
-    expect([file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
+    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
   });
 
   test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
     file.save(["one"]);
     await file.saved();
     writeFileSync(`${path}.new`, '{"source":"here","da');
-    expect(file.load()).toEqual(["one"]);
+    expect(await file.load()).toEqual(["one"]);
     file.save(["two"]);
     await file.saved();
-    expect([file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
+    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
   });
 
   test("saved many times in a row ends with the last, without a wait for the disk", async () => {
     for (let n = 0; n <= 100; n += 1) file.save([String(n)]);
     // Nothing was written in this turn of the event loop.
-    expect(file.load()).toBeNull();
+    expect(await file.load()).toBeNull();
     await file.saved();
-    expect([file.load(), readdirSync(dirname(path))]).toEqual([["100"], ["words.json"]]);
+    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["100"], ["words.json"]]);
   });
 
   test("that can't be written only causes a log line, which names the system's reason", async () => {
     writeFileSync(dirname(path), "a file");
     file.save(["one"]);
     await file.saved();
-    expect(file.load()).toBeNull();
+    expect(await file.load()).toBeNull();
     expect(log.map((line) => z.looseObject({ event: z.string() }).parse(JSON.parse(line)))).toMatchObject([
       { event: "saved.failed", file: "words.json", reason: "EEXIST" },
     ]);
@@ -126,7 +126,7 @@ describe("a file of facts", () => {
     rmSync(dirname(path));
     await clock.advance(10_000);
     await file.saved();
-    expect(file.load()).toEqual(["two"]);
+    expect(await file.load()).toEqual(["two"]);
     expect([log.length, clock.pending]).toEqual([1, 0]);
   });
 
@@ -136,12 +136,12 @@ describe("a file of facts", () => {
     await file.saved();
     rmSync(dirname(path));
     await file.saved();
-    expect(file.load()).toEqual(["one"]);
+    expect(await file.load()).toEqual(["one"]);
   });
 
-  test("that exists but can't be read is ignored, and staff can see it", () => {
+  test("that exists but can't be read is ignored, and staff can see it", async () => {
     mkdirSync(path, { recursive: true });
-    expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
+    expect([await file.load(), logged("saved.unreadable")]).toEqual([null, true]);
   });
 });
 

@@ -1,7 +1,6 @@
 /** The limit on new names applies to a client only while others want quota too: nothing is refused unless somebody else is served instead. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
-import { ofOneReplica } from "../../src/http/edge/shared-counts.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 let clock = new FakeClock();
@@ -10,7 +9,7 @@ let limit: ColdLimit;
 beforeEach(() => {
   clock = new FakeClock();
   isContested = true;
-  limit = createColdLimit({ perMinute: 20, isContested: () => isContested, clock, share: ofOneReplica });
+  limit = createColdLimit({ perMinute: 20, isContested: () => isContested, clock });
 });
 
 function spend(times: number): number {

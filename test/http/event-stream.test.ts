@@ -37,7 +37,13 @@ beforeEach(async () => {
   app.get("/", (request, response) => {
     handle(request, response);
   });
-  app.use(problemHandler(log, () => undefined, null));
+  app.use(
+    problemHandler(
+      log,
+      () => undefined,
+      () => Promise.resolve(),
+    ),
+  );
   server = createServer(app);
   await new Promise<void>((done) => {
     server.listen(0, "127.0.0.1", done);

@@ -60,7 +60,14 @@ describe("a published price", () => {
         const facts = combinations.map((what, index) => {
           const price = parseWholesale(cents(wholesale[index] ?? 1), "EUR");
           if (price === null) throw new Error("not a wholesale price");
-          return { ...what, wholesale: price, asOfMs: NOW, stale: false, isDoubtful: false };
+          return {
+            ...what,
+            wholesale: price,
+            asOfMs: NOW,
+            stale: false,
+            isDoubtful: false,
+            untilAt: Infinity,
+          };
         });
         const { prices } = presentPrices(facts, createRetailPolicy(config), NOW);
         expect(prices).toHaveLength(facts.length);

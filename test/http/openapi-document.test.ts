@@ -238,7 +238,13 @@ describe("the documentation page", () => {
   const log = createLog("error");
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
   addDocs(app, () => Promise.resolve(document));
-  app.use(problemHandler(log, () => undefined, null));
+  app.use(
+    problemHandler(
+      log,
+      () => undefined,
+      () => Promise.resolve(),
+    ),
+  );
 
   it("is served with the unchanged document", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);

@@ -12,7 +12,15 @@ import { createMetrics } from "../../src/metrics.js";
 
 const log = createLog("error");
 const withPages = (storefront: boolean) => {
-  const shop = { name: null, logo: null, email: null, phone: null, terms: null, privacy: null };
+  const shop = {
+    name: null,
+    logo: null,
+    email: null,
+    phone: null,
+    terms: null,
+    privacy: null,
+    restoreIncludesRenewal: null,
+  };
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
   const retail = { shop, catalog: [] };
   const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, retail: () => retail });
@@ -28,7 +36,7 @@ describe("the pages", () => {
       .expect(200)
       .expect("content-type", "text/html; charset=utf-8")
       .expect("cache-control", "no-store");
-    expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; /);
+    expect(headers["content-security-policy"]).toMatch(/^default-src 'none';/);
     expect(headers["content-security-policy"]).not.toMatch(/unsafe|upgrade-insecure|\/\//);
     expect(text).not.toMatch(/<style|style=|<script>|\son\w+=|{{/);
     const loaded = [...text.matchAll(/<(?:script|link)[^>]*(?:src|href)="([^"]+)"/g)].map(

@@ -17,12 +17,11 @@ test("every requirement refers to tests that exist", () => {
 });
 
 test.each([
-  ["src/http/edge/connection.ts", /MAX_OUTSTANDING = (\d+)/, /at most (\d+) outstanding requests/],
-  ["src/http/edge/connection.ts", /LINGER_MS = (\d+)_000/, /ending connection has (\d+) s/],
-  ["src/http/edge/token-guesses.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
+  ["src/http/edge/server.ts", /MAX_CONNECTIONS = (\d+_?\d*)/, /at most (\d+_?\d*) connections/],
+  ["src/http/edge/server.ts", /MAX_REQUESTS_PER_CONNECTION = (\d+)/, /ends after (\d+) requests/],
+  ["src/http/edge/limits.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
   ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
   ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
-  ["src/logger.ts", /MAX_BUFFERED_BYTES = (\d+) /, /about (\d+) MB of log lines/],
 ])("a figure matches the one in %s: %s", (path, inCode, inText) => {
   expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]);
 });

@@ -3,9 +3,18 @@ import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { SharedAsk } from "../../src/quota/shared-ask.js";
-import { FairShare } from "../../src/quota/scheduler/fair-share.js";
+import { Usage } from "../../src/quota/usage.js";
 import { settle } from "../support/fake-clock.js";
-import { ask, memoryQuota, outcome, refusalOf, spend, retryTimeMs, WINDOW_MS } from "./support/asks.js";
+import {
+  ask,
+  memoryQuota,
+  outcome,
+  refusalOf,
+  refused,
+  spend,
+  retryTimeMs,
+  WINDOW_MS,
+} from "./support/asks.js";
 
 const OCCUPIED_MS = WINDOW_MS + 60;
 const PATIENT = { maxWaitMs: Infinity };
@@ -78,7 +87,7 @@ describe("visitors who return without a reservation", () => {
   async function spent() {
     const setup = memoryQuota(1);
     await spend(setup.quota, 1);
-    expect(setup.quota.refusal(ask({ client: "absent", queryKey: "absent" }))?.kept).toBe(true);
+    expect((await refused(setup.quota, ask({ client: "absent", queryKey: "absent" }))).kept).toBe(true);
     return setup;
   }
 
@@ -105,7 +114,7 @@ describe("visitors who return without a reservation", () => {
   test("and newcomers may wait if nobody else does, even if a reservation is due", async () => {
     for (const client of ["back", "new"]) {
       const { quota, clock } = await spent();
-      expect(quota.refusal(ask({ client: "back" }))?.kept).toBe(false);
+      expect((await refused(quota, ask({ client: "back" }))).kept).toBe(false);
       await clock.advance(WINDOW_MS);
       const waiting = quota.run(ask({ client }), async () => clock.monotonic());
       // The call is held for the reservation until shortly after its second.
@@ -118,7 +127,7 @@ describe("visitors who return without a reservation", () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);
     for (const queryKey of ["q1", "q2", "q3"])
-      expect(quota.refusal(ask({ client: "back", queryKey }))?.kept).toBe(false);
+      expect((await refused(quota, ask({ client: "back", queryKey }))).kept).toBe(false);
     await clock.advance(WINDOW_MS);
     const works = [
       run({ client: "new 1" }, "new 1"),
@@ -178,31 +187,18 @@ describe("people behind one address", () => {
   });
 });
 
-describe("a fair share", () => {
-  test("counts recent usage, which fades, adds up and can be refunded", () => {
-    const shares = new FairShare(WINDOW_MS, 10);
-    const level = (client: string, at: number): number => shares.of({ client }, at).client;
-    expect(level("then", 0)).toBe(0);
-    shares.charge({ client: "then" }, 0, 2);
-    shares.charge({ client: "now" }, 20 * WINDOW_MS, 2);
-    expect(level("then", 20 * WINDOW_MS)).toBeLessThan(level("now", 20 * WINDOW_MS));
-    const before = level("now", 21 * WINDOW_MS);
-    shares.charge({ client: "now" }, 21 * WINDOW_MS, 4);
-    expect(level("now", 21 * WINDOW_MS)).toBeGreaterThan(before);
-    shares.refund({ client: "now" }, 21 * WINDOW_MS, 4);
-    expect(level("now", 21 * WINDOW_MS)).toBe(before);
-  });
-
-  test("is bounded: the client whose last call is oldest is forgotten", () => {
-    const shares = new FairShare(WINDOW_MS, 3);
-    for (const client of ["a", "b", "c", "a", "d"]) shares.charge({ client }, 0, 1);
-    expect(["a", "b", "c", "d"].map((client) => shares.of({ client }, 0).client > 0)).toEqual([
-      true,
-      false,
-      true,
-      true,
-    ]);
-  });
+test("recent usage fades, adds up and can be refunded", () => {
+  const usage = new Usage(WINDOW_MS);
+  const level = (client: string, at: number): number => usage.levels({ client }, at)[1];
+  expect(level("then", 0)).toBe(0);
+  usage.add({ client: "then" }, 0, 2);
+  usage.add({ client: "now" }, 20 * WINDOW_MS, 2);
+  expect(level("then", 20 * WINDOW_MS)).toBeLessThan(level("now", 20 * WINDOW_MS));
+  const before = level("now", 21 * WINDOW_MS);
+  usage.add({ client: "now" }, 21 * WINDOW_MS, 4);
+  expect(level("now", 21 * WINDOW_MS)).toBeGreaterThan(before);
+  usage.add({ client: "now" }, 21 * WINDOW_MS, -4);
+  expect(level("now", 21 * WINDOW_MS)).toBe(before);
 });
 
 test("a shared ask belongs to its leader, and to the first remaining asker once the leader has left", () => {

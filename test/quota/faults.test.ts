@@ -1,12 +1,23 @@
 /** A failing ledger and shutdown: no call is sent without a ledger entry, and no request waits forever. */
 import { describe, expect, test } from "@jest/globals";
-import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import { Ledger } from "../../src/quota/ledger.js";
+import { SlotTable } from "../../src/quota/slot-table.js";
+import type { FakeClock } from "../support/fake-clock.js";
 import { ask, gate, memoryQuota, refusalOf, WINDOW_MS } from "./support/asks.js";
+
+/** A ledger for one call whose disk may be full. */
+function fullDisk(clock: FakeClock, isFull: () => boolean): Ledger {
+  const slot = (): void => {
+    if (isFull()) throw new Error("disk full");
+  };
+  const journal = { slot, pause: () => {}, close: () => Promise.resolve() };
+  return new Ledger({ limit: 2, table: new SlotTable(1, WINDOW_MS), clock, journal });
+}
 
 describe("the quota", () => {
   test("sends no call without a ledger entry", async () => {
     const base = memoryQuota(2);
-    const ledger: Ledger = { ...base.ledger, take: () => Promise.reject(new Error("disk full")) };
+    const ledger = fullDisk(base.clock, () => true);
     const { quota, faults } = memoryQuota(2, { ledger, clock: base.clock });
     let called = false;
     const refusal = await refusalOf(
@@ -22,9 +33,8 @@ describe("the quota", () => {
   test("charges nothing for requests that were refused because the ledger failed", async () => {
     const base = memoryQuota(1);
     let isFull = true;
-    const take: Ledger["take"] = () => (isFull ? Promise.reject(new Error("disk full")) : base.ledger.take());
     const { clock } = base;
-    const { quota } = memoryQuota(1, { ledger: { ...base.ledger, take }, clock });
+    const { quota } = memoryQuota(1, { ledger: fullDisk(clock, () => isFull), clock });
     for (let requests = 0; requests < 3; requests += 1)
       await refusalOf(quota.run(ask({ client: "refused" }), async () => 1));
     isFull = false;

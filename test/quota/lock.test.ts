@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { claimLock, InUseError } from "../../src/quota/ledger/lock.js";
-import { openFileLedger } from "../../src/quota/ledger/file.js";
+import { claimLock, InUseError } from "../../src/quota/lock.js";
+import { openFileLedger } from "../../src/quota/ledger-file.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 let directory: string;
@@ -31,7 +31,9 @@ test("a second owner is rejected with a message that says what to do, and accept
   } as const;
   const first = await openFileLedger(settings);
   await expect(openFileLedger(settings)).rejects.toThrow(InUseError);
-  await expect(openFileLedger(settings)).rejects.toThrow("give each process its own STATE_DIR");
+  await expect(openFileLedger(settings)).rejects.toThrow(
+    "several processes share a quota only through REDIS_URL",
+  );
   const other = await openFileLedger({ ...settings, fingerprint: "beef" });
   await first.close();
   await (await openFileLedger(settings)).close();

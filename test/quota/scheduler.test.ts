@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
 import type { Lane } from "../../src/quota/lane.js";
 import { settle } from "../support/fake-clock.js";
-import { ask, gate, memoryQuota, outcome, refusalOf, spend, WINDOW_MS } from "./support/asks.js";
+import { ask, gate, memoryQuota, outcome, pauseAll, refusalOf, spend, WINDOW_MS } from "./support/asks.js";
 
 const OCCUPIED_MS = WINDOW_MS + 60;
 
@@ -129,7 +129,7 @@ describe("waiting", () => {
   });
 
   test("is limited overall, and per client while others wait", async () => {
-    const { quota, clock } = memoryQuota(1, { maxQueued: 4, maxQueuedPerClient: 2 });
+    const { quota, clock } = memoryQuota(1, { maxWaiting: 4, maxWaitingPerClient: 2 });
     await spend(quota, 1);
     const stop = new AbortController();
     const patient = { maxWaitMs: WINDOW_MS * 100, signal: stop.signal };
@@ -163,6 +163,7 @@ describe("the order", () => {
           },
           client: "riser",
           queryKey: "rising",
+          operation: "check",
           maxWaitMs: Infinity,
           signal: new AbortController().signal,
         },
@@ -226,7 +227,7 @@ describe("a suggestion", () => {
     expect([used, quota.roomInMs()]).toEqual([29, 0]);
     await clock.advance(OCCUPIED_MS);
     expect(quota.hasSpare()).toBe(true);
-    await quota.pause(5_000);
+    pauseAll(quota, 5_000);
     const waiting = quota.run(ask(), async () => {});
     expect(quota.hasSpare()).toBe(false);
     await clock.advance(5_000);
@@ -248,15 +249,30 @@ describe("a suggestion", () => {
 });
 
 describe("a pause", () => {
+  test("of one operation keeps the others going; once another one is refused as well, all are paused", async () => {
+    const { quota, clock } = memoryQuota(10);
+    quota.pause("check", 20_000);
+    const refusal = await refusalOf(quota.run(ask(), async () => 1));
+    expect(refusal.retryAfterMs).toBe(20_000);
+    expect(await quota.run(ask({ operation: "balance", queryKey: "b" }), async () => 1)).toBe(1);
+    await clock.advance(5_000);
+    quota.pause("balance", 10_000);
+    const tier = ask({ operation: "tier", queryKey: "t" });
+    const all = await refusalOf(quota.run(tier, async () => 1));
+    expect(all.retryAfterMs).toBeGreaterThanOrEqual(15_000);
+    await clock.advance(all.retryAfterMs ?? 0);
+    expect(await quota.run(tier, async () => 1)).toBe(1);
+  });
+
   test("holds everything back for as long as requested, and immediately refuses requests that can't wait that long", async () => {
     const { quota, clock } = memoryQuota(2);
-    await quota.pause(20_000);
+    pauseAll(quota, 20_000);
     expect(quota.snapshot().pausedForMs).toBe(20_000);
     const refusal = await refusalOf(quota.run(ask(), async () => 1));
     expect(refusal.retryAfterMs).toBe(20_000);
     await clock.advance(15_000);
     const work = quota.run(ask({ client: "b" }), async () => clock.monotonic());
-    await quota.pause(1);
+    pauseAll(quota, 1);
     await clock.advance(5000);
     expect(await work).toBe(20_000);
   });
@@ -267,7 +283,7 @@ describe("a pause", () => {
     await clock.advance(OCCUPIED_MS - 1000);
     const waiting = refusalOf(quota.run(ask(), async () => 1));
     await settle();
-    await quota.pause(60_000);
+    pauseAll(quota, 60_000);
     expect((await waiting).retryAfterMs).toBe(60_000);
   });
 });

@@ -1,7 +1,7 @@
 /** The slot table lets as many calls arrive in any rolling window as it has slots, and never more. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/ledger/slot-table.js";
+import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/slot-table.js";
 import { largestWindow } from "./support/rolling.js";
 
 const WINDOW_MS = 1000;
@@ -43,7 +43,10 @@ function play(slots: number, script: readonly Call[]): number[] {
     settleUntil(now);
     let slot = table.take(now);
     while (slot === undefined) {
-      const soonest = Math.min(table.usableInMs(0, now), ...inFlight.map(({ endsAt }) => endsAt - now));
+      const soonest = Math.min(
+        Math.max(0, table.freeAt(0, 0) - now),
+        ...inFlight.map(({ endsAt }) => endsAt - now),
+      );
       now += Math.max(soonest, 1e-6);
       settleUntil(now);
       slot = table.take(now);
@@ -96,16 +99,15 @@ function expectSame(table: SlotTable, slots: readonly ModelSlot[], now: number):
   const occupiedMs = occupiedMsOf(WINDOW_MS);
   const resting = slots.filter(({ takenAt }) => takenAt === null).map(({ lastArrivalAt }) => lastArrivalAt);
   const usable = ascending(resting.map((at) => Math.max(0, at + occupiedMs - now)));
-  expect(table.resting).toBe(resting.length);
-  expect([...slots, null].map((_, n) => table.usableInMs(n, now))).toEqual(
-    [...slots, null].map((_, n) => usable[n] ?? Infinity),
-  );
+  expect(resting.map((_, n) => Math.max(0, table.freeAt(n, 0) - now))).toEqual(usable);
   expect(slots.map((_, id) => table.inFlight(id))).toEqual(slots.map(({ takenAt }) => takenAt !== null));
   expect(table.lastArrivals()).toEqual(
     slots.map(({ lastArrivalAt, takenAt }) => (takenAt === null ? lastArrivalAt : Infinity)),
   );
-  const takenAt = slots.flatMap((slot) => (slot.takenAt === null ? [] : [slot.takenAt]));
-  expect(table.inFlightForMs(now)).toEqual(ascending(takenAt).map((at) => now - at));
+  // Slots in flight return after all others, in the order in which they were taken.
+  const times = slots.map((_, n) => table.freeAt(n, 100));
+  expect(times).toEqual(ascending([...times]));
+  expect(table.freeAt(slots.length, 100)).toBe(Infinity);
   const all = slots.length - usable.filter((ms) => ms === 0).length;
   expect(table.busy(now)).toEqual({ all, real: all - slots.filter(({ assumed }) => assumed).length });
 }
@@ -160,7 +162,6 @@ describe("the slot table", () => {
       }),
     );
     expect(new Set(taken.map((ids) => ids.join(" ")))).toEqual(new Set(["0 1 2"]));
-    expect(table.resting).toBe(3);
   });
 
   test("occupies a slot a thousandth longer than the window, and a sixth longer for an abandoned call", () => {
@@ -201,7 +202,7 @@ describe("the slot table", () => {
     expect(table.take(5)).toBe(0);
     table.settle(0, 10);
     table.settle(0, 500);
-    expect([table.resting, table.usableInMs(0, 10)]).toEqual([1, occupiedMsOf(WINDOW_MS)]);
+    expect(table.freeAt(0, 0)).toBe(10 + occupiedMsOf(WINDOW_MS));
     expect(table.busy(10)).toEqual({ all: 1, real: 1 });
   });
 });

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { RedisLink } from "../../src/redis.js";
-import { connectRedis } from "../../src/redis-link.js";
+import { connectRedis } from "../../src/fleet/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { freePort } from "../support/free-port.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
@@ -49,32 +49,21 @@ describeWithRedis("Redis behind Sentinel", () => {
     const sentinel = await sentinelOf(first, password);
     const user = password === null ? "" : `:${encodeURIComponent(password)}@`;
     const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel.port}/main`);
-    await until(() => link.reachable(), "the connection");
-    await link.set("k", "before", 60_000);
-    const received: string[] = [];
-    link.subscribe(
-      "channel",
-      (message) => received.push(message),
-      () => received.push("gap"),
-    );
-    await until(() => received.length === 1, "the subscription");
+    await until(() => link.state() === "shared", "the connection");
+    await link.command("SET", "k", "before");
     await until(() => sentinel.hasReplica(), "the Sentinel's discovery of the replica");
 
     await master.kill();
-    await until(() => !link.reachable(), "the loss");
-    await until(() => link.reachable(), "the failover");
+    await until(() => link.state() !== "shared", "the loss");
     await until(
       () =>
-        link.set("k", "after", 60_000).then(
+        link.command("SET", "k", "after").then(
           () => true,
           () => false,
         ),
       "a successful write",
     );
-    expect(await link.get("k")).toBe("after");
-    await until(() => received.length === 2, "the second subscription");
-    await link.publish("channel", "message");
-    await until(() => received.length === 3, "the message");
+    expect(await link.command("GET", "k")).toBe("after");
   });
 
   test("isn't confused with the Sentinel itself, which is rejected", async () => {
@@ -101,11 +90,11 @@ describeWithRedis("a Redis Cluster", () => {
     const redis = await startRedis();
     closers.push(() => redis.close());
     const { link, log } = connect(redis.url);
-    await until(() => link.reachable(), "the connection");
+    await until(() => link.state() === "shared", "the connection");
     await redis.kill();
     await redis.start("--cluster-enabled", "yes");
-    await until(() => link.state() === "refusing", "the refusal");
-    expect(link.reachable()).toBe(false);
-    expect(log.filter((line) => line.includes('"redis.refused","kind":"MOVED"'))).toHaveLength(1);
+    await until(() => log.some((line) => line.includes("redis.refused")), "the refusal");
+    await expect(link.command("GET", "k")).rejects.toThrow("gone");
+    expect(log.filter((line) => line.includes('"redis.refused","kind":"cluster"'))).toHaveLength(1);
   });
 });

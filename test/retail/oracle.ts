@@ -57,14 +57,16 @@ export function oracle(
   } else if (rule.step !== undefined) {
     modulus = inUnits(fraction(rule.step));
   }
-  const needed = inUnits(wanted) - remainder;
-  const rounds = needed <= 0n ? 0n : ceil({ over: needed, under: modulus });
-  const regular = remainder + rounds * modulus;
+  const ended = (units: bigint) => {
+    const needed = units - remainder;
+    return remainder + (needed <= 0n ? 0n : ceil({ over: needed, under: modulus })) * modulus;
+  };
+  const regular = ended(inUnits(wanted));
 
   const floor = inUnits(lowest);
   const off = fraction(percentOff);
   const reduced = ceil({ over: regular * (100n * off.under - off.over), under: 100n * off.under });
-  const promoted = [reduced, floor].reduce((a, b) => (a > b ? a : b));
+  const promoted = ended([reduced, floor].reduce((a, b) => (a > b ? a : b)));
   return {
     regular: text(regular, digits),
     promoted: text(promoted < regular ? promoted : regular, digits),

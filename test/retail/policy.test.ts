@@ -20,13 +20,21 @@ function configOf(pricing: Partial<Pricing>, more: Partial<RetailConfig> = {}): 
   return {
     currency: "USD",
     rates: {},
-    catalog: [{ tld: ".af", years: { registration: [3, 1, 2], renewal: [1] } }],
+    catalog: [{ tld: ".af", scripts: ["latin", "arabic"], years: { registration: [3, 1, 2], renewal: [1] } }],
     rules: [{ match: {}, ...AT_COST, ...pricing }],
     premium: null,
     promotions: [],
     promise: { validMs: 900_000 },
     suggestions: null,
-    shop: { name: null, logo: null, email: null, phone: null, terms: null, privacy: null },
+    shop: {
+      name: null,
+      logo: null,
+      email: null,
+      phone: null,
+      terms: null,
+      privacy: null,
+      restoreIncludesRenewal: null,
+    },
     ...more,
   };
 }

@@ -42,7 +42,7 @@ function setup(keys: Secret | null = { current: () => key }) {
   return {
     clock,
     log,
-    promises: createPromises({ keys, validMs: () => VALID_MS, shared: null, clock, log: recordingLog(log) }),
+    promises: createPromises({ keys, validMs: () => VALID_MS, store: null, clock, log: recordingLog(log) }),
   };
 }
 

@@ -53,7 +53,11 @@ describe("a valid config", () => {
       currency: "USD",
       rates: { USD: "1" },
       catalog: [
-        { tld: ".af", years: { registration: [1, 2, 3], renewal: [1, 2, 3], transfer: [1], restore: [1] } },
+        {
+          tld: ".af",
+          scripts: ["latin", "arabic"],
+          years: { registration: [1, 2, 3], renewal: [1, 2, 3], transfer: [1], restore: [1] },
+        },
       ],
       rules: [
         {
@@ -77,7 +81,15 @@ describe("a valid config", () => {
       ],
       promise: { validMs: 900_000 },
       suggestions: null,
-      shop: { name: null, logo: null, email: null, phone: null, terms: null, privacy: null },
+      shop: {
+        name: null,
+        logo: null,
+        email: null,
+        phone: null,
+        terms: null,
+        privacy: null,
+        restoreIncludesRenewal: null,
+      },
     });
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });
@@ -115,6 +127,7 @@ describe("the shop", () => {
       phone: null,
       terms: "https://b.af/terms?x=1",
       privacy: "/privacy",
+      restoreIncludesRenewal: null,
     });
     expect(configOf(withShop("{}")).shop).toEqual(configOf(CONTRACT_EXAMPLE).shop);
   });

@@ -1,5 +1,6 @@
 /** 500 users of a mobile carrier share one address. Alone, they get the whole budget. To others, they count as one busy visitor. */
 import { afterEach, describe, expect, test } from "@jest/globals";
+import { SignJWT } from "jose";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
 import {
@@ -130,4 +131,43 @@ describe("500 users behind one address", () => {
     // At the end of the first minute, whose burst the address had to itself, one or two others have to retry once.
     expect(besideMany).toBeGreaterThanOrEqual(besideOne - 0.05);
   });
+});
+
+test("500 people behind one address open the shop and look at known names in a minute, beside staff, a customer and Prometheus", async () => {
+  clock = new FakeClock();
+  const secret = "a secret of the login with 32 bytes or more";
+  service = await startService({
+    clock,
+    env: { TRUST_PROXY_HOPS: "1", CLIENT_RATE_PER_MINUTE: "3000", CUSTOMER_JWT_SECRET: secret },
+  });
+  const token = await new SignJWT({ sub: "customer-1", domains: [] })
+    .setProtectedHeader({ alg: "HS256" })
+    .setExpirationTime(new Date(clock.now() + 3_600_000))
+    .sign(new TextEncoder().encode(secret));
+  const from = { "X-Forwarded-For": CARRIER };
+  const statuses = new Map<string, Set<number>>();
+  const ask = async (path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> => {
+    const answer = await service.ask(path, { headers: { ...from, ...headers } });
+    statuses.set(path, (statuses.get(path) ?? new Set()).add(answer.status));
+    return answer;
+  };
+  const { text } = await ask("/");
+  const assets = [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
+  expect(assets.length).toBeGreaterThan(1);
+  const events = { Accept: "text/event-stream" };
+  await ask("/v1/search?q=kabul", events);
+  for (let people = 0; people < 500; people += 50)
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        await Promise.all(["/", ...assets, "/v1/prices"].map((path) => ask(path)));
+        await ask("/v1/search?q=kabul", events);
+        await ask("/v1/availability?domain=kabul.af");
+      }),
+    );
+  await ask("/v1/staff/overview", bearer("read"));
+  await ask("/metrics", bearer("metrics"));
+  await ask("/v1/me/domains", { Authorization: `Bearer ${token}` });
+  expect([...statuses].map(([path, seen]) => [path, ...seen])).toEqual(
+    [...statuses.keys()].map((path) => [path, 200]),
+  );
 });

@@ -25,6 +25,7 @@ const ALL_PASS = {
   quota: [{ status: "pass" }],
   redis: [{ status: "pass", output: "Not configured." }],
   prices: [{ status: "pass" }],
+  owner: [{ status: "pass", output: "Without replicas." }],
 };
 
 describe("a healthy service", () => {
@@ -224,7 +225,7 @@ test.each([
       // In a long outage, trial requests are 12 s apart.
       await clock.advance(s > 30 ? 15_000 : TRUE_WITHIN_MS);
       expect(await upstreamCheck(service)).toEqual({ status: "pass" });
-      expect(callsOf(service.sandbox) - before).toBeLessThanOrEqual(6);
+      expect(callsOf(service.sandbox) - before).toBeLessThanOrEqual(8);
     } finally {
       await service.close();
     }
@@ -318,7 +319,7 @@ test("health warns while visitors are refused for lack of quota, and passes 5 s 
   }
 });
 
-test("a draining service is live but not ready, rejects new requests, and says with every answer that its connection ends", async () => {
+test("a service that is asked to stop isn't ready but still serves, then rejects new requests, and says with every answer that its connection ends", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   const { control } = service.sandbox;
@@ -331,6 +332,17 @@ test("a draining service is live but not ready, rejects new requests, and says w
     expect([live.status, live.headers["connection"]]).toEqual([200, "close"]);
     const ready = await service.ask("/readyz");
     expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
+    for (const [path, question] of [
+      ["/v1/prices", {}],
+      ["/v1/prices", {}],
+      ["/staff", {}],
+      ["/v1/quotes", { method: "POST", body: { items: [{ domain: "herat.af", action: "renewal" }] } }],
+    ] as const) {
+      const served = await service.ask(path, question);
+      expect([path, served.status, served.headers["connection"]]).toEqual([path, 200, "close"]);
+    }
+    service.stop();
+    expect((await service.ask("/readyz")).status).toBe(503);
     const refused = await service.ask("/v1/prices");
     expect(problemOf(refused)).toMatchObject({ code: "shutting_down", retryAfter: 1 });
     expect(refused.headers["connection"]).toBe("close");

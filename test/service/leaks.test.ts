@@ -231,7 +231,7 @@ test.each(RESELLERS)(
       failure = "none";
       await service.sandbox.close();
       expect((await crawl(service, "zanzibar-unreachable")).leaks).toEqual([]);
-      service.drain();
+      service.stop();
       const draining = await crawl(service, "zanzibar-draining");
       expect([draining.leaks, draining.statuses.has(503)]).toEqual([[], true]);
     } finally {

@@ -456,6 +456,22 @@ describe("stopping", () => {
     expect(service.stdout.at(-1)).toContain("server.stopped");
   });
 
+  test("still serves everything for DRAIN_MS, so that balancers can notice, before it closes the port", async () => {
+    const service = start({ DRAIN_MS: "1500" });
+    await service.listening;
+    const stopped = service.stop();
+    await until(() => service.stdout.some((line) => line.includes('"server.stopping"')), "the stop");
+    const [ready, prices, page] = [
+      await service.ask("/readyz"),
+      await service.ask("/v1/prices"),
+      await service.ask("/"),
+    ];
+    expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
+    for (const { status, headers } of [prices, page])
+      expect([status, headers["connection"]]).toEqual([200, "close"]);
+    expect(await stopped).toBe(0);
+  });
+
   test("while it still starts, exits with 0 as well", async () => {
     let isStarting = false;
     const silentRedis = createServer(() => {

@@ -62,7 +62,7 @@ test.each(["/nothing", "/staff/x", "/assets/nothing.js"])(
       "text/html; charset=utf-8",
       "no-store",
     ]);
-    expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; /);
+    expect(headers["content-security-policy"]).toMatch(/^default-src 'none';/);
     expect(text).toContain("There is no page at this address.");
     expect(headers).not.toHaveProperty("etag");
   },

@@ -452,12 +452,12 @@ describe("with little quota", () => {
       expect(service.calls(CHECK)).toBe(before);
     }));
 
-  test("a draining service ends its streams immediately, and another one resumes them", () =>
+  test("a stopping service ends its streams immediately, and another one resumes them", () =>
     withLowQuota(5_000, async ({ service, open, queued }) => {
       const stream = await open();
       await stream.atLeast(1);
       await until(async () => (await queued()) === 3, "the wait of three names");
-      service.drain();
+      service.stop();
       const events = await stream.whole();
       expect(sortedResultsIn(events.slice(1))).toEqual(UNCHECKED.map((domain) => [domain, "unknown"]));
       expect(events.at(-1)).toEqual(done(false));

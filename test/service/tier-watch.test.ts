@@ -89,7 +89,8 @@ describe("the tier", () => {
       await clock.advance(6_000);
       await until(() => service.calls(TIER) === calls);
     }
-    expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([SOLD, 0]);
+    // In ten minutes with an idle budget, each price is requested once more, whatever the tier.
+    expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 0]);
   });
 
   test("causes an immediate refresh of all prices when it changes, and each change is reported", async () => {
@@ -244,7 +245,6 @@ ${tier}
       REDIS_URL: redis.url,
       ...upstreamAt(sandbox),
       QUOTA_COLD_START: "assume-free",
-      REPLICAS_MAX: "2",
     };
     for (let replicas = 0; replicas < 2; replicas += 1)
       running.push(
@@ -273,9 +273,9 @@ ${tier}
     );
     expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
     await until(
-      () => running.every((one) => countEvents(one, "account.tier.changed") > 0),
-      "the report by both",
+      () => running.some((one) => countEvents(one, "account.tier.changed") > 0),
+      "the report by the owner",
     );
-    expect(running.map((one) => countEvents(one, "account.tier.changed"))).toEqual([1, 1]);
+    expect(running.map((one) => countEvents(one, "account.tier.changed")).toSorted()).toEqual([0, 1]);
   });
 });

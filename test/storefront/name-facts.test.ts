@@ -7,8 +7,6 @@ import { parseWholesale, type Wholesale } from "../../src/money.js";
 import {
   checkCaution,
   createNameFacts,
-  decodeStoredPricedCheck,
-  decodeStoredStatus,
   type NameFact,
   type NameFacts,
   statusCaution,
@@ -60,7 +58,7 @@ beforeEach(() => {
         caution: statusCaution,
       }),
     },
-    marks: { consult: () => Promise.resolve() },
+    marks: { note: () => {} },
     epochs: { of: () => "one" },
     check(_ask, _name, years) {
       const askedMs = stamp();
@@ -108,13 +106,9 @@ async function learn(years: number, answer: Check, sinceMs?: number): Promise<Na
 }
 
 test("nothing is known at first, and then only about the term that was checked", async () => {
-  expect([facts.isUnknown(KABUL, 1), facts.taken(KABUL), facts.fresh(KABUL, 1)]).toEqual([
-    true,
-    undefined,
-    undefined,
-  ]);
+  expect([facts.taken(KABUL), facts.fresh(KABUL, 1)]).toEqual([undefined, undefined]);
   await learn(1, available());
-  expect([1, 2].map((years) => facts.isUnknown(KABUL, years))).toEqual([false, true]);
+  expect([1, 2].map((years) => facts.fresh(KABUL, years)?.status)).toEqual(["available", undefined]);
 });
 
 describe("a name that is taken by a check of one term", () => {
@@ -122,8 +116,7 @@ describe("a name that is taken by a check of one term", () => {
     await learn(1, taken());
     const found = await facts.find(ask, KABUL, 2);
     expect([found.status, found.source, calls.length, hits()]).toEqual(["taken", "hit", 1, 1]);
-    expect([facts.fresh(KABUL, 2), facts.taken(KABUL)]).toEqual([found, found]);
-    expect(facts.isUnknown(KABUL, 2)).toBe(false);
+    expect([facts.fresh(KABUL, 2), facts.taken(KABUL)]).toMatchObject([found, found]);
   });
 
   test('is taken for a term found available before, even once "taken" is past its freshness', async () => {
@@ -256,37 +249,5 @@ describe("of two values, while it is unknown which is newer,", () => {
     ],
   ])("%s", (_what, more, less, equal) => {
     expect([Math.sign(more), Math.sign(less), equal]).toEqual([1, -1, 0]);
-  });
-});
-
-describe("a decoder of stored values", () => {
-  const price = { kind: "wholesale", amount: "20.00", currency: "USD" };
-
-  test.each([
-    ['the status "available"', decodeStoredStatus, "available"],
-    ['the status "taken"', decodeStoredStatus, "taken"],
-    ["an available name", decodeStoredPricedCheck, { status: "available", wholesale: price, epoch: "one" }],
-    ["a taken name", decodeStoredPricedCheck, { status: "taken", epoch: "one" }],
-    [
-      "a taken name with a price",
-      decodeStoredPricedCheck,
-      { status: "taken", wholesale: price, epoch: "one" },
-    ],
-  ])("returns %s as it was stored", (_what, decode, stored) => {
-    expect(decode(JSON.parse(JSON.stringify(stored)))).toEqual(stored);
-  });
-
-  test.each([
-    ["an unknown status", decodeStoredStatus, "reserved"],
-    ["an empty status", decodeStoredStatus, ""],
-    ["an available name without a price", decodeStoredPricedCheck, { status: "available", epoch: "one" }],
-    ["a check without its epoch", decodeStoredPricedCheck, { status: "taken" }],
-    [
-      "a check with an unknown status",
-      decodeStoredPricedCheck,
-      { status: "reserved", wholesale: price, epoch: "one" },
-    ],
-  ])("rejects %s", (_what, decode, stored) => {
-    expect(decode(stored)).toBeUndefined();
   });
 });

@@ -1,21 +1,19 @@
 /** What is remembered of premium names: the latest decision, after a restart too. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { readdirSync, readFileSync, renameSync, statSync, utimesSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createPool } from "../../src/cache/cache.js";
-import { createSavedLists } from "../../src/cache/saved-facts.js";
+import { createSavedFile } from "../../src/saved-file.js";
 import { parseDomainName } from "../../src/domain-name.js";
 import { parseWholesale, type Wholesale } from "../../src/money.js";
 import {
   createPremiumMarks,
-  decodeStoredPremium,
-  PREMIUM_KEPT_MS,
   premiumCaution,
   type PremiumMarks,
   savedMarks,
 } from "../../src/storefront/premium-marks.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { recordingLog, temporaryFolder, until } from "../support/service.js";
+import { recordingLog, temporaryFolder } from "../support/service.js";
 
 const HOUR_MS = 3_600_000;
 const nameOf = (label: string) => parseDomainName(`${label}.af`, [".af"], "domain");
@@ -46,20 +44,17 @@ const fileOf = (replica: string): string => join(folder.path, `names.${replica}.
 
 function start(replica: string): PremiumMarks {
   const freshness = () => ({ freshMs: HOUR_MS, usableMs: HOUR_MS });
-  const files = createSavedLists({
-    directory: folder.path,
-    name: "names",
-    replica,
-    keptMs: PREMIUM_KEPT_MS,
+  const file = createSavedFile({
+    path: fileOf(replica),
     shape: savedMarks,
     source: () => "here",
     clock,
     log: recordingLog([]),
   });
-  saved.push(() => files.saved());
+  saved.push(() => file.saved());
   return createPremiumMarks({
     pool: createPool({ entries: 100, failureMs: 0, freshness, caution: premiumCaution, clock }),
-    files,
+    file,
     clock,
   });
 }
@@ -71,7 +66,7 @@ async function allSaved(): Promise<void> {
 async function restart(replica = "one"): Promise<void> {
   await allSaved();
   marks = start(replica);
-  marks.restore();
+  await marks.restore();
 }
 
 /** Notes a decision about a check that was requested so long ago, and answered after `tookMs`. */
@@ -170,62 +165,6 @@ describe("after a restart", () => {
     expect(names.map(isPremium)).toEqual([true, true]);
   });
 
-  test("a name is premium if the checks of two replicas overlapped, whichever of them saved last", async () => {
-    const other = start("two");
-    for (const isSavedLast of [true, false]) {
-      await clock.advance(HOUR_MS);
-      for (const replica of [marks, other]) {
-        note(true, 0, GOLD, 0, replica);
-        await allSaved();
-      }
-      await clock.advance(30_000);
-      const ordinary = () => note(false, 9_000, GOLD, 2_000, other);
-      if (!isSavedLast) ordinary();
-      await allSaved();
-      note(true, 10_000, GOLD, 2_000);
-      await allSaved();
-      if (isSavedLast) ordinary();
-      await clock.advance(1_000);
-      await restart();
-      expect(isPremium()).toBe(true);
-    }
-  });
-
-  test.each(["one", "two", "three"])(
-    "of replica %s, it knows what two have noted at once",
-    async (replica) => {
-      const other = start("two");
-      note(true, 0, nameOf("gold"));
-      note(true, 0, nameOf("hotel"), 0, other);
-      await restart(replica);
-      expect(["gold", "hotel"].map((label) => isPremium(nameOf(label)))).toEqual([true, true]);
-    },
-  );
-
-  test("it knows what a version without replicas' own files has saved", async () => {
-    note(true);
-    await allSaved();
-    renameSync(fileOf("one"), join(folder.path, "names.json"));
-    await restart();
-    expect(isPremium()).toBe(true);
-  });
-
-  test("a file that is older than another by as long as names are remembered is deleted", async () => {
-    note(true);
-    note(true, 0, nameOf("hotel"), 0, start("two"));
-    await allSaved();
-    const writtenAtMs = (agoMs: number): void => {
-      utimesSync(fileOf("one"), new Date(), new Date(clock.now() - agoMs));
-    };
-    writtenAtMs(PREMIUM_KEPT_MS - 1000);
-    await restart("two");
-    expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([true, true]);
-    writtenAtMs(PREMIUM_KEPT_MS + 1000);
-    await restart("two");
-    expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([undefined, true]);
-    await until(() => readdirSync(folder.path).length === 1, "the deletion");
-  });
-
   test("a name is premium even if the clock was set back since, until a later check", async () => {
     await clock.advance(10_000);
     note(true);
@@ -246,16 +185,6 @@ describe("after a restart", () => {
     clock.stepWall(-HOUR_MS / 2);
     await restart();
     expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([undefined, true]);
-  });
-
-  test("with a clock that was ahead by a year for a while, the names are known once it is right", async () => {
-    for (const replica of ["one", "two"]) note(true, 0, nameOf(replica), 0, start(replica));
-    await allSaved();
-    clock.stepWall(365 * 24 * HOUR_MS);
-    await restart();
-    clock.stepWall(-365 * 24 * HOUR_MS);
-    await restart();
-    expect(["one", "two"].map((label) => isPremium(nameOf(label)))).toEqual([true, true]);
   });
 
   test("a name that became ordinary is ordinary", async () => {
@@ -280,24 +209,4 @@ test("while it is unknown which of two decisions is newer, premium wins", () => 
   expect(premiumCaution(mark(true), mark(false))).toBeGreaterThan(0);
   expect(premiumCaution(mark(false), mark(true))).toBeLessThan(0);
   expect(premiumCaution(mark(true), mark(true))).toBe(0);
-});
-
-describe("the decoder of stored marks", () => {
-  const stored = {
-    isPremium: true,
-    years: 2,
-    wholesale: { kind: "wholesale", amount: "20.00", currency: "USD" },
-  };
-
-  test("returns a mark as it was stored", () => {
-    expect(decodeStoredPremium(JSON.parse(JSON.stringify(stored)))).toEqual(stored);
-  });
-
-  test.each([
-    ["an invalid term", { ...stored, years: 0 }],
-    ["an unknown field", { ...stored, more: 1 }],
-    ["null", null],
-  ])("rejects %s", (_what, data) => {
-    expect(decodeStoredPremium(data)).toBeUndefined();
-  });
 });

@@ -18,16 +18,14 @@ const unused = (): never => {
 function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
   const quotes = createQuotes({
     policy: { price: unused, promotionEpoch: unused, promiseValidMs: 0 },
-    prices: { fresh: unused, peek: unused, quote: unused },
+    prices: { peek: unused, quote: unused },
     availability: {
       register: (_ask, { label }) => Promise.reject(refusals[label] ?? new Error("unknown label")),
     },
     marks: { isPremium: () => false },
     premiumNames: {
       isPremium: () => Promise.resolve(true),
-      consult: unused,
       isContradicted: () => true,
-      isOrdinary: () => false,
     },
     promises: { sign: unused },
     signableSinceMs: 0,

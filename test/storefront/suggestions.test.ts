@@ -110,6 +110,7 @@ describe("suggesting", () => {
     };
     const suggestions = createSuggestions({
       affixes,
+      takes: () => true,
       availability,
       hasSpare: () => hasSpare,
       clock,

@@ -1,50 +1,132 @@
-/** Replicas of the service in this process, which share a sandbox and a real Redis. */
-import { systemClock } from "../../src/clock.js";
-import { newPromiseKey } from "../../src/retail/promise.js";
+/** Replicas of the service in this process, on one clock of the test, which share a sandbox and a real Redis. */
 import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { FakeClock } from "./fake-clock.js";
 import { type RedisServer, startRedis } from "./redis.js";
-import { type Service, startService } from "./service.js";
+import { type Service, startService, until } from "./service.js";
 import { upstreamAt } from "./upstream.js";
 
+export interface Replica extends Service {
+  /** Cuts it off from Redis, or connects it again. */
+  cutOff(): Promise<void>;
+  reconnect(): Promise<void>;
+}
+
 export interface Fleet {
+  readonly clock: FakeClock;
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
-  readonly replicas: readonly Service[];
-  /** Starts another replica with these additional settings. */
-  join(env?: Readonly<Record<string, string>>): Promise<Service>;
+  readonly replicas: readonly Replica[];
+  /** Lets time pass for all of them, and everything happen that it triggers. */
+  pass(ms: number): Promise<void>;
+  /** Waits, while time passes, until something holds. */
+  passUntil(what: () => boolean | Promise<boolean>, name?: string): Promise<void>;
+  /** The only owner among those that haven't been cut off, once there is one. */
+  owner(among?: readonly Replica[]): Promise<Replica>;
+  /** The lease ends in Redis, as it does six seconds after its last renewal. */
+  endLease(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts `size` replicas with these additional settings. REPLICAS_MAX is `size`. */
+const STEP_MS = 250;
+
+/** Starts `size` replicas with these additional settings, and waits for the first owner and its prices. */
 export async function startFleet(size: number, env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
+  const clock = new FakeClock();
   const redis = await startRedis();
-  const sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
-  const replicas: Service[] = [];
+  const limit = Number(env["UPSTREAM_RATE_LIMIT"] ?? 1000);
+  const sandbox = await startSandbox({
+    rateLimit: { limit, windowMs: 60_000 },
+    now: () => clock.monotonic(),
+  });
   const settings = {
     ...upstreamAt(sandbox),
     QUOTA_COLD_START: "assume-free",
     PROMISE_PRIVATE_KEY: newPromiseKey(),
-    REDIS_URL: redis.url,
-    REPLICAS_MAX: String(size),
     ...env,
   };
+  const replicas: Replica[] = [];
 
-  async function join(more: Readonly<Record<string, string>> = {}): Promise<Service> {
-    const all = { ...settings, ...more };
-    const replica = await startService({ clock: systemClock, at: sandbox, env: all, warm: false });
-    replicas.push(replica);
-    return replica;
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= STEP_MS) {
+      await clock.advance(Math.min(STEP_MS, left));
+      // Redis, the sandbox and the replicas answer in real time.
+      await new Promise((done) => setTimeout(done, 6));
+    }
+  };
+  const passUntil = (what: () => boolean | Promise<boolean>, name?: string): Promise<void> =>
+    until(async () => {
+      if (await what()) return true;
+      await pass(STEP_MS);
+      return false;
+    }, name);
+  const roleOf = async (replica: Replica): Promise<string> => {
+    const { body } = await replica.ask("/health");
+    const text = JSON.stringify(body);
+    return text.includes("This replica is the owner")
+      ? "owner"
+      : text.includes("Another")
+        ? "follower"
+        : "none";
+  };
+
+  async function owner(among: readonly Replica[] = replicas): Promise<Replica> {
+    let found: Replica | undefined;
+    await passUntil(async () => {
+      const roles = await Promise.all(among.map(roleOf));
+      const others = roles.filter((role) => role === "follower").length;
+      found = others === among.length - 1 ? among[roles.indexOf("owner")] : undefined;
+      return found !== undefined;
+    }, "an owner");
+    if (found === undefined) throw new Error("there is no owner");
+    return found;
   }
 
-  for (let count = 0; count < size; count += 1) await join();
+  for (let count = 0; count < size; count += 1) {
+    const user = `replica-${count}`;
+    await redis.command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");
+    const url = redis.url.replace("unix://", `unix://${user}:secret@`);
+    const service = await startService({
+      clock,
+      at: sandbox,
+      env: { ...settings, REDIS_URL: url },
+      warm: false,
+    });
+    replicas.push({
+      ...service,
+      async cutOff() {
+        await redis.command("ACL", "SETUSER", user, "off");
+        await redis.command("CLIENT", "KILL", "USER", user);
+      },
+      async reconnect() {
+        await redis.command("ACL", "SETUSER", user, "on");
+      },
+    });
+  }
+  const first = await owner();
+  await passUntil(() => first.log.some((line) => line.includes("prices.refreshed")), "the first prices");
   return {
+    clock,
     redis,
     sandbox,
     replicas,
-    join,
+    pass,
+    passUntil,
+    owner,
+    async endLease() {
+      const keys = await redis.command("KEYS", "af-storefront:owner:*");
+      const names = keys.split("\r\n").filter((line) => /^af-storefront:owner:.* [0-9a-f]{12}$/.test(line));
+      for (const name of names) await redis.command("DEL", name);
+    },
     async close() {
       redis.wake();
-      await Promise.all(replicas.map((replica) => replica.close()));
+      const closing = Promise.all(replicas.map((replica) => replica.close()));
+      let isClosed = false;
+      void closing.finally(() => {
+        isClosed = true;
+      });
+      await passUntil(() => isClosed, "the end of the replicas");
+      await closing;
       await sandbox.close();
       await redis.close();
     },

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ import { readConfig } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../packages/sandbox/src/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { connectRedis } from "../../src/redis-link.js";
+import { connectRedis } from "../../src/fleet/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "./fake-clock.js";
 import { answersIn, CLOSE, exchange, get } from "./raw.js";
@@ -62,7 +62,10 @@ export interface Service {
   readonly ask: Ask;
   /** The number of calls that the sandbox has counted, in total or for one route such as `POST /api/v1/pricing`. */
   calls(route?: string): number;
+  /** With other replicas: gives up the ownership, as a process that is about to stop does. */
+  stepDown(): Promise<void>;
   drain(): void;
+  stop(): void;
   close(): Promise<void>;
 }
 
@@ -212,9 +215,11 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
     log,
     ask: asker(port, agent),
     calls: (route) => callsOf(sandbox, route),
+    stepDown: app.stepDown,
     drain: app.drain,
+    stop: app.stop,
     async close() {
-      app.drain();
+      app.stop();
       agent.destroy();
       const closed = new Promise((done) => app.server.close(done));
       app.server.closeAllConnections();
@@ -313,7 +318,7 @@ const problemShape = z.strictObject({
   detail: z.string(),
   code: z.string(),
   requestId: z.string(),
-  errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
+  errors: z.array(z.strictObject({ field: z.string(), reason: z.string(), message: z.string() })).optional(),
   retryAfter: z.int().positive().optional(),
   kept: z.boolean().optional(),
 });
@@ -337,6 +342,7 @@ export const STATUS_OF: Readonly<Record<string, number>> = {
   upstream_contract: 502,
   quota_exhausted: 503,
   shutting_down: 503,
+  unavailable: 503,
   upstream_timeout: 504,
 };
 
@@ -372,7 +378,9 @@ export interface ServiceProcess {
   stop(): Promise<number | null>;
 }
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const HERE = fileURLToPath(new URL("../../", import.meta.url));
+/** Benchmarks run compiled, a folder deeper. */
+const ROOT = existsSync(join(HERE, "package.json")) ? HERE : join(HERE, "..");
 
 interface SpawnOptions {
   readonly cwd?: string;

@@ -93,9 +93,14 @@ export function historyOf(seed: number): History {
     premium: aName(),
     cents: random() < 0.65 ? 50_000 + below(500_000) : null,
   });
+  /** Two years always cost more than one: a total below that of a shorter term is never shown. */
+  const newPrice = (term: (typeof TERMS)[number]): WorldStep => ({
+    price: term,
+    cents: term === "registration 1" ? 1_000 + below(800) : 5_000 + below(4_000),
+  });
   const newPrices = (): WorldStep =>
     oneOf([
-      { price: oneOf(TERMS), cents: 1_000 + below(6_000) },
+      newPrice(oneOf(TERMS)),
       // Never 100 %: a price that returns can't be distinguished from one that never changed.
       { list: oneOf([80, 102]) + below(20) },
       { tier: below(10) },

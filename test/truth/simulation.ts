@@ -182,7 +182,7 @@ export class SimulatedService {
     const app = this.#app;
     if (app === null) return;
     this.#app = null;
-    app.drain();
+    app.stop();
     this.#network.disconnect(app.server);
     this.#network.disconnect(this.sandbox.server);
     await app.close();

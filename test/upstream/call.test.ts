@@ -1,8 +1,8 @@
 /** When an operation keeps failing or a credential is refused, few calls are made, and withdrawn calls spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
-import { createQuota } from "../../src/quota/scheduler/scheduler.js";
-import { memoryLedger } from "../../src/quota/ledger/memory.js";
+import { memoryLedger } from "../../src/quota/ledger.js";
+import { Line } from "../../src/quota/line.js";
 import type { Lane } from "../../src/quota/lane.js";
 import type { Ask, Quota } from "../../src/quota/quota.js";
 import { fixedSecret } from "../../src/secret.js";
@@ -46,7 +46,7 @@ afterAll(() => stub.close());
 
 function openQuota(): Quota {
   const ledger = memoryLedger({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
-  return createQuota({ ledger, clock, onFault: () => {} });
+  return new Line({ ledger, clock, onFault: () => {} });
 }
 
 function bench(settings: Partial<BenchSettings> = {}): Bench {
@@ -343,12 +343,11 @@ describe("a revoked credential", () => {
     const { upstream } = bench({
       standby: true,
       quotaOf: () => ({
-        refusal: () => null,
         isContested: () => false,
         roomInMs: () => 0,
         hasSpare: () => true,
-        pause: () => Promise.resolve(),
-        close: () => Promise.resolve(),
+        pause: () => {},
+        close: () => Promise.reject(new Error("unused")),
         snapshot: () => quota.snapshot(),
         run(asked, call) {
           maxWaitsMs.push(asked.maxWaitMs);

@@ -95,10 +95,10 @@ describe("unknown content", () => {
   });
 
   test.each([
-    ["reserved", 'data.status "reserved"'],
+    ["sleeping", 'data.status "sleeping"'],
     ["in-quarantine", 'data.status "in-quarantine"'],
     ["Held for Mr Marrow", "data.status (string)"],
-    ["RESERVED", "data.status (string)"],
+    ["SLEEPING", "data.status (string)"],
     ["kabul", "data.status (string)"],
     ["the-key", "data.status (string)"],
     ["prefix-the-secret", "data.status (string)"],

@@ -121,7 +121,7 @@ describe("expiry", () => {
 
 describe("figures", () => {
   const lane = { queued: 0, served: 0, refused: 0, left: 0, retried: 0, retriedServed: 0, longestWaitMs: 0 };
-  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
+  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0 };
 
   function overview(facts: { served?: number; waited?: number; hit?: number; miss?: number }): Overview {
     const { served = 0, waited = 0, hit = 0, miss = 0 } = facts;
@@ -182,19 +182,8 @@ describe("figures", () => {
         config: { fingerprint: "0123456789ab", since: "2026-03-01T09:30:00.000Z", faults: [] },
       },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
-      saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
-      fleet: [],
-      fleetTotal: {
-        queued: 0,
-        served: 0,
-        refused: 0,
-        promisesInForce: 0,
-        promisesBelowFloor: 0,
-        cacheHits: 0,
-        coalesced: 0,
-        shared: 0,
-        refusedLocally: 0,
-      },
+      saved: { cache: 0, coalesced: 0, refusedLocally: 0 },
+      owner: { role: "alone", since: "2026-03-20T00:00:00Z" },
     };
   }
 

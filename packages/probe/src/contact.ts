@@ -43,6 +43,8 @@ export interface ReadTier {
 
 export interface Contact {
   readonly domains: CallResult<readonly ReadRecord[]>;
+  /** What the service noticed in the answers without understanding it, in words that contain no data. */
+  readonly unexpected: readonly { readonly operation: string; readonly what: string }[];
   readonly domain: CallResult<ReadRecord | null>;
   /** Whether `domain` asked for one of the account's domains. */
   readonly isOwn: boolean;

@@ -163,6 +163,8 @@ const OBSERVERS: { readonly [Name in Switch]: Observer<ShapeSettings[Name]> } = 
     const isAll = echoes.length === 3;
     return { seen: namesShown(echoes), fits: isAll ? ["all"] : echoes.length === 0 ? ["none"] : [] };
   }),
+  // No answer of the upstream can show it.
+  restoreRenewal: () => null,
   statusWords: ofRoles(["status"], statusForms, (value) =>
     Array.isArray(value) ? `list of ${wordShown(value[0])}` : wordShown(value),
   ),
@@ -269,6 +271,8 @@ const HOW_TO_SEE: Readonly<Record<Switch, string>> = {
   quoteFields: "a successful quote",
   quoteAmount: "a successful quote",
   quoteEcho: "a successful quote",
+  restoreRenewal:
+    "the registry's price list or the portal; then set shop.restoreIncludesRenewal in RETAIL_CONFIG",
   statusWords: "an account with a domain",
   checkYears:
     "a check for several years whose answer repeats them; an error for a missing or excessive number",

@@ -13,6 +13,8 @@ export interface CallReport {
   /** Names of response headers that describe a rate limit. */
   readonly limitFields: readonly string[];
   readonly outcome: "understood" | "not understood" | "rate limited" | "access denied" | "no answer";
+  /** What the service noticed in the answer without understanding it. */
+  readonly unexpected: readonly string[];
   /** The service's error, or null if it understood the answer. */
   readonly detail: string | null;
 }
@@ -45,7 +47,7 @@ export function resultOf(contact: Contact, upstream: string): Result {
   };
 }
 
-function reportOf(call: CallResult<unknown>, { isOwn }: Contact): CallReport {
+function reportOf(call: CallResult<unknown>, { isOwn, unexpected }: Contact): CallReport {
   const { operation, request, asked, answer } = call;
   const type = answer?.headers["content-type"];
   const mediaType = typeof type === "string" ? (/^[a-z]+\/[a-z.+-]+/i.exec(type)?.[0] ?? null) : null;
@@ -57,6 +59,7 @@ function reportOf(call: CallResult<unknown>, { isOwn }: Contact): CallReport {
     status: answer?.status ?? null,
     mediaType,
     limitFields: answer === null ? [] : limitFieldsOf(answer.headers).map(nameShown),
+    unexpected: unexpected.flatMap((one) => (one.operation === operation ? [one.what] : [])),
     outcome: isLost ? "not understood" : outcomeOf(call),
     detail: isLost
       ? "One of the account's own domains was read as not managed."

@@ -15,8 +15,13 @@ const CALLS: readonly Column<CallReport>[] = [
   {
     title: "the service",
     width: 40,
-    text: ({ outcome, detail, limitFields }) =>
-      [outcome, detail, limitFields.length > 0 && `limit fields: ${limitFields.join(", ")}`]
+    text: ({ outcome, detail, unexpected, limitFields }) =>
+      [
+        outcome,
+        detail,
+        unexpected.length > 0 && `not expected: ${unexpected.join(", ")}`,
+        limitFields.length > 0 && `limit fields: ${limitFields.join(", ")}`,
+      ]
         .filter((part) => typeof part === "string")
         .join(": "),
   },

@@ -117,6 +117,7 @@ function visible(set: ShapeSettings): Fits {
     inputStatus: null,
     limitStatus: null,
     retryAfter: null,
+    restoreRenewal: null,
     limitFields: null,
   };
 }
@@ -276,7 +277,10 @@ describe("the probe", () => {
     "reports a term that the upstream doesn't offer, and recognizes inputStatus: %i",
     async (setting) => {
       sandbox.control.setShapes(shapeSettings({ inputStatus: setting }));
-      const retail = { ...SHIPPED.retail, catalog: [{ tld: ".gov.af", years: { registration: [2] } }] };
+      const retail = {
+        ...SHIPPED.retail,
+        catalog: [{ tld: ".gov.af", scripts: ["latin"] as const, years: { registration: [2] } }],
+      };
       const { result } = await probeAs("demo", { config: { ...SHIPPED, retail } });
       expect(result.verdict).toBe("fails");
       expect(pointOf(result, "inputStatus")).toMatchObject({ fits: [setting], copes: true });

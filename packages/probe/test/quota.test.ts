@@ -7,7 +7,8 @@ import { type Config, readConfig } from "../../../src/config/env.js";
 import { NotProbedError, probe } from "../../../src/probe/probe.js";
 import type { Result } from "../src/result.js";
 import { createQuotas, type Quotas } from "../../../src/quota/quotas.js";
-import { connectRedis } from "../../../src/redis-link.js";
+import { createFleet } from "../../../src/fleet/lease.js";
+import { connectRedis } from "../../../src/fleet/redis-link.js";
 import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
 import { createCredentials } from "../../../src/upstream/credentials.js";
 import { fixedSecret } from "../../../src/secret.js";
@@ -59,7 +60,6 @@ function probeLive(config: Config): Promise<Result> {
 function service(config: Config, home: Parameters<typeof createQuotas>[0]["home"]): Quotas {
   return createQuotas({
     ...config.quota,
-    longestCallMs: 5000,
     home,
     clock: systemClock,
     log: recordingLog([]),
@@ -76,7 +76,7 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
   await Promise.all(
     Array.from({ length: calls }, () =>
       quota.run(
-        { lane: "exact", client: "a", queryKey: "", maxWaitMs: WINDOW_MS, signal },
+        { lane: "exact", client: "a", queryKey: "", operation: "check", maxWaitMs: WINDOW_MS, signal },
         async ({ answered }) => {
           await call("GET", `${sandbox.url}/api/v1/account/balance`, {
             headers: authHeaders(sandbox.credential()),
@@ -121,7 +121,7 @@ describe("the probe with a ledger file", () => {
     await quotas.openAll([fingerprint()]);
     const refused = probeLive(config);
     await expect(refused).rejects.toBeInstanceOf(NotProbedError);
-    await expect(refused).rejects.toThrow(/running service uses the quota.*REDIS_URL/);
+    await expect(refused).rejects.toThrow(/running service uses the quota/);
     await quotas.close();
     expect(usage()?.accepted).toBe(0);
     expect((await probeLive(config)).verdict).toBe("copes");
@@ -135,27 +135,35 @@ describeWithRedis("the probe with Redis", () => {
   });
   afterEach(() => server.close());
 
-  test("stays within the budget together with a running service", async () => {
+  test("makes no call while a running service is the owner", async () => {
     const config = configOf({ REDIS_URL: server.url, QUOTA_COLD_START: "assume-free" });
-    const redis = connectRedis({
-      url: fixedSecret(server.url),
+    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+    const fleet = createFleet({
+      ...config.quota,
+      budget: config.quota.limit - config.quota.headroom,
+      link: redis,
+      url: () => "http://127.0.0.1:9",
+      upstreamId: sandbox.url,
+      credentialInUse: fingerprint,
       clock: systemClock,
+      factClock: systemClock,
       log: recordingLog([]),
     });
-    const quotas = service(config, { redis });
+    await redis.firstContact(1_000);
+    await fleet.start();
+    const quotas = service(config, { leases: fleet });
     try {
       await quotas.openAll([fingerprint()]);
-      // The slots of a new ledger are distributed a moment later.
-      await new Promise((later) => setTimeout(later, WINDOW_MS));
+      await expect(probeLive(config)).rejects.toThrow("Stop it first");
       await spend(quotas, 4);
-      const result = await probeLive(config);
-      expect(result.verdict).toBe("copes");
-      expect(usage()).toMatchObject({ accepted: 4 + 6, rejected429: 0 });
-      expect(usage()?.largestWindow).toBeLessThanOrEqual(config.quota.limit - config.quota.headroom);
     } finally {
       await quotas.close();
+      fleet.stop();
       redis.close();
     }
+    // The service has left a note, so the probe goes on at once, within the budget.
+    expect((await probeLive(config)).verdict).toBe("copes");
+    expect(usage()).toMatchObject({ accepted: 4 + 6, rejected429: 0 });
   });
 
   test("makes no call while Redis doesn't answer", async () => {

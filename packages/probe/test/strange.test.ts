@@ -95,7 +95,7 @@ test("what the service can't read is reported, and the verdict says so", () => {
   expect(result.calls.map(({ operation, outcome }) => [operation, outcome])).toEqual([
     ["domains", "understood"],
     ["domain", "understood"],
-    ["check", "understood"],
+    ["check", "not understood"],
     ["quote", "not understood"],
     ["balance", "not understood"],
     ["tier", "not understood"],
@@ -110,7 +110,7 @@ test("what no sandbox setting plays is still reported, but left out of the setti
     fits: [],
     copes: false,
   });
-  expect(seen("takenPricing")).toMatchObject({ seen: "object", fits: [], copes: true });
+  expect(seen("takenPricing")).toMatchObject({ seen: "object", fits: [], copes: false });
   expect(seen("envelope")).toMatchObject({ seen: "(not a field name)", fits: [], copes: true });
   expect(seen("errorFields")).toMatchObject({ seen: "error.code, error.message", fits: ["nested"] });
   expect(seen("errorCodes")).toMatchObject({ seen: "text a a a a a", fits: [] });

@@ -72,6 +72,7 @@ const fault = z.strictObject({
   share: z.number().gt(0).max(1).optional(),
   ms: delay.optional(),
   elsewhere: z.url({ protocol: /^https?$/ }).optional(),
+  patch: z.unknown().optional(),
 });
 const target = z.enum(TARGETS);
 const parserFault = z.object({ status: z.int().min(400).max(499) });

@@ -13,6 +13,7 @@ import {
   inPrototype,
   leaves,
   name,
+  patched,
   pollution,
   secondPrice,
   status,
@@ -548,6 +549,7 @@ function success(fields: string): (text: string) => string {
 }
 
 const SHAPES: Lies = {
+  patched: ["The setting's `patch` is merged into the honest data (RFC 7396).", patched],
   "success-false": ["success is false, with the honest data.", success('"success":false')],
   "success-word": ["success is a text.", success('"success":"true"')],
   "success-number": ["success is 1.", success('"success":1')],

@@ -91,6 +91,22 @@ export function data(make: (data: string) => string): Rewrite {
   return (text) => `{"success":true,"data":${make(dataIn(text))}}`;
 }
 
+/** `data` with the setting's `patch` merged into it (RFC 7396), for any form of answer that a test wants to see. */
+export const patched = (text: string, { patch }: Struck): string =>
+  patch === undefined ? text : data((honest) => JSON.stringify(merged(JSON.parse(honest), patch)))(text);
+
+function merged(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
+  const fields = new Map<string, unknown>(
+    typeof target === "object" && target !== null && !Array.isArray(target) ? Object.entries(target) : [],
+  );
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) fields.delete(key);
+    else fields.set(key, merged(fields.get(key), value));
+  }
+  return Object.fromEntries(fields);
+}
+
 function dataIn(text: string): string {
   const body: unknown = JSON.parse(text);
   const { data } = z.object({ data: z.unknown() }).catch({ data: null }).parse(body);

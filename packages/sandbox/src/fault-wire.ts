@@ -30,6 +30,8 @@ export interface Struck {
   readonly ms: number;
   /** The target of redirects to another host. */
   readonly elsewhere: string;
+  /** What is merged into the answer's `data`. */
+  readonly patch: unknown;
   /** Sends the correct answer normally. */
   honestly(): void;
 }

@@ -24,6 +24,8 @@ export interface FaultRequest {
   readonly share?: number | undefined;
   /** How slow `slow` and the dripping ones are. Default: 1000 for `slow`, 200 a byte for the others. */
   readonly ms?: number | undefined;
+  /** What `patched` merges into the answer's `data`. */
+  readonly patch?: unknown;
   /** The target of redirects to another host: a host root. Default: an address where nothing listens. */
   readonly elsewhere?: string | undefined;
 }
@@ -195,6 +197,7 @@ export function deliver(res: Response, { status, headers, body }: Answer, ordina
     nth,
     ms: setting.request.ms ?? (setting.fault.name === "slow" ? 1000 : 200),
     elsewhere: setting.request.elsewhere ?? NOWHERE,
+    patch: setting.request.patch,
     honestly: () => {
       spoilt.delete(socket);
       ordinarily();

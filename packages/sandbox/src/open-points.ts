@@ -89,6 +89,12 @@ export const OPEN_POINTS = {
     settings: ["text", "number", "padded-number", "minor-units"],
   },
   quoteEcho: { ...QUOTE, about: "whether a quote repeats the request", settings: ["all", "none"] },
+  restoreRenewal: {
+    section: "1",
+    words: "quote reseller-effective prices for registration, renewal, transfer or restore;",
+    about: "whether the price of a restore includes a renewal",
+    settings: ["not-said"],
+  },
   statusWords: { ...STATES, about: "spelling of states", settings: ["lower", "upper", "title", "epp"] },
   checkYears: {
     ...YEARS,

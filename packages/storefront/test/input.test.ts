@@ -62,15 +62,16 @@ describeWithBrowser("the search box", () => {
 
   const WRONG: readonly (readonly [string, RegExp])[] = [
     ["a".repeat(64), /^This name is too long/],
-    ["-kabul-", /^A name cannot start or end with a hyphen/],
-    ["shop😀", /^A name cannot contain “😀”\. Leave it out\.$/],
-    ["ka..bul.af", /^There are two dots in a row/],
-    ["kab_ul!", /^A name cannot contain “_”/],
-    ["kabulکابل", /^This cannot be a name/],
-    ["shop@kabul.af", /^This is an e-mail address/],
-    ["a.b.af", /^Leave out the dots/],
-    ["com.af", /^This is only an ending/],
-    ["https://kabul", /^This name needs an ending\. Our endings are \.af/],
+    ["-kabul-", /^This is not one whole name\. .* Our endings are \.af/],
+    ["shop😀", /^A name can have only letters, digits and hyphens/],
+    ["kab_ul!", /^A name can have only letters, digits and hyphens/],
+    ["kabulکابل", /^Write the whole name in Latin letters/],
+    ["kаbul", /^Write the whole name in Latin letters/],
+    ["shop@kabul.af", /^This is not one whole name/],
+    ["ka..bul.af", /^This is not one whole name/],
+    ["a.b.af", /^This is not one whole name/],
+    ["com.af", /^This is not one whole name/],
+    ["https://kabul", /^This is not one whole name/],
   ];
   test.each(["en", "fa", "ps"])(
     "says at the field what is wrong with a name, in the language %s",
@@ -88,7 +89,7 @@ describeWithBrowser("the search box", () => {
         expect(await page.locator(".name.exact").count()).toBe(0);
         said.add(words);
       }
-      expect(said.size).toBe(WRONG.length);
+      expect(said.size).toBe(new Set(WRONG.map(([, words]) => String(words).slice(0, 9))).size);
       expect(shop.service.calls(CHECK)).toBe(before);
     },
   );
@@ -143,11 +144,11 @@ describeWithBrowser("the search box", () => {
       "kabul.af",
       "list-c.org.af",
     ]);
-    expect(await row(page, "list-b-.af").textContent()).toContain("A name cannot start or end with a hyphen");
+    expect(await row(page, "list-b-.af").textContent()).toContain("This is not one whole name");
     expect(await row(page, "list-c.org.af").getAttribute("data-state")).toMatch(/available|taken/);
     await page.locator('a[data-language="fa"]').click();
     expect(await row(page, "list-b-.af").locator(".state").textContent()).toBe(
-      fa.reasons["has a misplaced hyphen"],
+      fa.reasons.not_a_name(".af, .com.af, .net.af, .org.af"),
     );
   });
 

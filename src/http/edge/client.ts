@@ -1,24 +1,32 @@
 /** Identifies clients by IP address (IPv6 by /56), in whatever form a proxy writes it. Anything that isn't an address is one client. */
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import { isIP, isIPv4 } from "node:net";
+import type { Request } from "express";
 import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
-import type { Arrived } from "./arrived.js";
 
 /** Has no space, like every client key, because spaces separate the words of messages between replicas. */
 const NO_ADDRESS = "no-address";
 /** The longest IPv6 address, with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 80;
 
-/** Caches prefixes, which cost as much to compute as an answer; about 2 MB. When full it is cleared. */
-const clients = new Map<string, string>();
-const MAX_CACHED_CLIENTS = 10_000;
+/** The addresses of visitors whose requests other replicas have handed on. */
+const handedOn = new WeakMap<object, string>();
+
+/** Another replica, which may be trusted, has handed on the request of the visitor at this address. */
+export function wasHandedOn(request: object, address: string): void {
+  handedOn.set(request, address);
+}
+
+export function isHandedOn(request: object): boolean {
+  return handedOn.has(request);
+}
 
 /** The address behind the trusted proxies, without port, brackets and zone. */
-export function addressOf(request: Arrived): string {
-  // The socket is faster to read than Express's getter, which looks for proxies.
-  const isDirect = request.headers["x-forwarded-for"] === undefined;
-  const ip = isDirect ? request.socket.remoteAddress : request.ip;
+export function addressOf(request: Pick<Request, "ip">): string {
+  const address = handedOn.get(request);
+  if (address !== undefined) return address;
+  const { ip } = request;
   if (ip === undefined || ip.length > MAX_ADDRESS_LENGTH) return NO_ADDRESS;
   if (isIPv4(ip)) return ip;
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/.exec(ip) ?? [];
@@ -28,13 +36,7 @@ export function addressOf(request: Arrived): string {
 
 /** The client as counted by the limits: an IPv4 address or IPv6 /56. */
 export function clientOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const known = clients.get(address);
-  if (known !== undefined) return known;
-  if (clients.size >= MAX_CACHED_CLIENTS) clients.clear();
-  const client = ipKeyGenerator(address, 56);
-  clients.set(address, client);
-  return client;
+  return address.includes(":") ? ipKeyGenerator(address, 56) : address;
 }
 
 /** The client as counted by the quota: an IPv4 address, or an IPv6 /64 in its /48, the most that one customer usually gets. */

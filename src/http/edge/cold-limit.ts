@@ -5,7 +5,6 @@
 import { BoundedMap } from "../../bounded-map.js";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { Share } from "./shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */
@@ -25,7 +24,6 @@ interface ColdLimitSettings {
   /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
-  readonly share: Share;
 }
 
 interface Spender {
@@ -35,34 +33,19 @@ interface Spender {
   retryAt: number;
 }
 
-/** With the `share` of a fleet, for all replicas together. */
-export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
-  const { perMinute, isContested, clock } = settings;
+/** Counts in this process alone. */
+export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSettings): ColdLimit {
   const everyMs = MINUTE_MS / perMinute;
   const spenders = new BoundedMap<string, Spender>(MAX_CLIENTS);
   let refused = 0;
-  const shared = settings.share(count);
-  // Each other replica may have admitted a request that this one doesn't know of yet. Together they may exceed the limit by a tenth; what is beyond
-  // that is held back from the client, but at most a quarter of the limit.
-  const beyond = shared.others - Math.floor(perMinute / 10);
-  const heldBack = Math.min(Math.floor(perMinute / 4), Math.max(0, beyond));
-
-  function count(client: string, times: number): void {
-    const now = clock.monotonic();
-    const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
-    // Quota spent while nobody else wanted it counts against the client for at most a minute.
-    spenders.set(client, {
-      refilledAt: Math.min(Math.max(refilledAt, now) + times * everyMs, now + MINUTE_MS),
-      retryAt,
-    });
-  }
+  const spenderOf = (client: string): Spender =>
+    spenders.get(client) ?? { refilledAt: clock.monotonic(), retryAt: -Infinity };
 
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const unknown = shared.unpublished(client) + heldBack;
-      const spender = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
-      const nextAt = Math.max(spender.refilledAt, now) + unknown * everyMs - MINUTE_MS + everyMs;
+      const spender = spenderOf(client);
+      const nextAt = Math.max(spender.refilledAt, now) - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
       refused += 1;
       // People behind one address get different retry times, so that they don't all retry together.
@@ -72,7 +55,15 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
         retryAfterMs: spender.retryAt - now,
       });
     },
-    count: shared.add,
+    count(client) {
+      const now = clock.monotonic();
+      const { refilledAt, retryAt } = spenderOf(client);
+      // Quota spent while nobody else wanted it counts against the client for at most a minute.
+      spenders.set(client, {
+        refilledAt: Math.min(Math.max(refilledAt, now) + everyMs, now + MINUTE_MS),
+        retryAt,
+      });
+    },
     refused: () => refused,
   };
 }

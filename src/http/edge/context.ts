@@ -106,6 +106,12 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
     const context = new RequestContext(request, clock);
     contexts.set(request, context);
     response.setHeader("x-request-id", context.id);
+    request.once("close", () => {
+      // When a connection breaks, Node closes the answer that is being sent, but not those that wait for their turn behind it.
+      if (request.errored === null || response.destroyed) return;
+      response.destroy();
+      response.emit("close");
+    });
     response.once("close", () => {
       const finished = response.writableFinished;
       if (!finished) context.hangUp();

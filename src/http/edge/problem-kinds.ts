@@ -26,6 +26,8 @@ export const PROBLEM_MEANINGS = {
   quota_exhausted:
     "The registry service can't be asked in time, and there is no known answer to show. With `kept: true` a call is reserved, and a retry after `retryAfter` seconds succeeds. With `kept: false` nothing is reserved.",
   shutting_down: "This process is stopping. A retry reaches another process, or this one after its restart.",
+  unavailable:
+    "With several replicas: the one that may call the registry service can't be reached, and there is no known answer to show. Usually another one takes over within seconds.",
   upstream_timeout:
     "The registry service didn't answer in time, and there is no known answer to show instead.",
 } as const satisfies Record<ErrorCode, string>;

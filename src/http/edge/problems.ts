@@ -1,5 +1,6 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { randomUUID } from "node:crypto";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { detailsOf, ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
 import type { Log } from "../../logger.js";
@@ -7,8 +8,10 @@ import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./problem-kinds.js";
-import { JSON_TYPE, PROBLEM_TYPE, render, type Rendered, sendJson, sendRendered } from "./rendered.js";
-import type { StaticFile } from "./static-files.js";
+import { JSON_TYPE, PROBLEM_TYPE, sendJson } from "./answers.js";
+
+/** The page for browsers that open an address where there is nothing. */
+export type MissingPage = (request: Request, response: Response) => Promise<void>;
 
 /** Whole seconds, rounded up so that a retry at that second isn't too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
@@ -19,7 +22,7 @@ export function retryAfterSeconds(retryAfterMs: number): number {
 export function problemHandler(
   log: Log,
   onProblem: (code: ErrorCode) => void,
-  missing: StaticFile | null,
+  missing: MissingPage,
 ): ErrorRequestHandler {
   return async (error: unknown, request: Request, response: Response, next) => {
     const problem = serviceErrorOf(error);
@@ -35,11 +38,8 @@ export function problemHandler(
       return;
     }
     response.removeHeader("ETag");
-    if (problem.code === "not_found" && missing !== null && isForPeople(request)) {
-      await missing.send(request, response);
-      return;
-    }
-    sendRendered(response, renderProblem(problem, context.id));
+    if (problem.code === "not_found" && isForPeople(request)) await missing(request, response);
+    else sendProblem(response, problem, context.id);
   };
 }
 
@@ -49,12 +49,18 @@ function isForPeople(request: Request): boolean {
   return request.accepts([PROBLEM_TYPE, JSON_TYPE, "text/html"]) === "text/html";
 }
 
-/** Renders an error as an answer. */
-export function renderProblem(error: ServiceError, requestId: string): Rendered {
+function sendProblem(response: ServerResponse, problem: ServiceError, requestId: string): void {
+  const { status, fields, body } = problemAnswer(problem, requestId);
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(fields)) response.setHeader(name, value);
+  sendJson(response, body, { type: PROBLEM_TYPE, tagged: false });
+}
+
+function problemAnswer(error: ServiceError, requestId: string) {
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
   const kept = error.code === "quota_exhausted" ? (error.kept ?? false) : undefined;
-  const problem: AnswerOf<typeof problemShape> = {
+  const body: AnswerOf<typeof problemShape> = {
     type: `/problems/${error.code}`,
     title,
     status,
@@ -65,31 +71,46 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
     ...(retryAfter !== undefined && { retryAfter }),
     ...(kept !== undefined && { kept }),
   };
-  return render(problem, {
-    status,
-    type: PROBLEM_TYPE,
-    cacheControl: "no-store",
-    headers: { ...error.headers, ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }) },
-  });
+  const fields = { ...error.headers, ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }) };
+  return { status, fields, body };
 }
 
 /** Answers a request that its handler can't or won't answer in time, aborts the handler, and lets the connection end. */
-export function refuseAndAbort(
-  request: IncomingMessage,
-  response: ServerResponse,
-  problem: ServiceError,
-): void {
-  const context = contextOf(request);
+export function refuseAndAbort(response: ServerResponse, problem: ServiceError): void {
+  const context = contextOf(response.req);
   context.code = problem.code;
   context.hangUp();
-  response.shouldKeepAlive = false;
-  sendRendered(response, renderProblem(problem, context.id));
+  response.setHeader("Connection", "close");
+  sendProblem(response, problem, context.id);
 }
 
-/** Its answer closes the connection, because the client may still be sending. */
+/** The whole answer to bytes that aren't a request, for a connection that then ends. */
+export interface UnreadableAnswer {
+  readonly id: string;
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly text: string;
+}
+
+export function unreadableAnswer(problem: ServiceError): UnreadableAnswer {
+  const { status, fields, body } = problemAnswer(problem, randomUUID());
+  const json = JSON.stringify(body);
+  const head = {
+    "x-request-id": body.requestId,
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Type": PROBLEM_TYPE,
+    "Content-Length": Buffer.byteLength(json),
+    Connection: "close",
+    ...fields,
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}`);
+  const text = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, "", json].join("\r\n");
+  return { id: body.requestId, code: problem.code, status, text };
+}
+
 export function tooLarge(limitBytes: number): ServiceError {
-  const detail = `The body can be at most ${limitBytes / 1024} kB.`;
-  return new ServiceError("payload_too_large", detail, { headers: { Connection: "close" } });
+  return new ServiceError("payload_too_large", `The body can be at most ${limitBytes / 1024} kB.`);
 }
 
 /** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
@@ -111,9 +132,7 @@ function serviceErrorOf(error: unknown): ServiceError {
 }
 
 function property(error: unknown, name: "type" | "status" | "limit"): unknown {
-  return typeof error === "object" && error !== null
-    ? Object.getOwnPropertyDescriptor(error, name)?.value
-    : undefined;
+  return typeof error === "object" && error !== null ? Reflect.get(error, name) : undefined;
 }
 
 /** `GET /problems/{code}`: explains an error code. */

@@ -2,14 +2,17 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Request, Response } from "express";
-import { renderBody, type Rendered, type RenderOptions, sendRendered } from "./rendered.js";
+import { type Answer, send } from "./answers.js";
 
 export interface StaticFile {
   /** Sends it in the smallest form that the client accepts. */
   send(request: Request, response: Response): Promise<void>;
 }
 
-type FileOptions = Pick<RenderOptions, "cacheControl" | "headers" | "status"> & { readonly type: string };
+interface FileOptions extends Pick<Answer, "type" | "cacheControl"> {
+  /** Default: 200. */
+  readonly status?: number;
+}
 
 const compressWithBrotli = promisify(brotliCompress);
 const compressWithGzip = promisify(gzip);
@@ -24,36 +27,43 @@ const CODINGS = {
 };
 const CODING_NAMES = ["br", "gzip"] as const satisfies readonly (keyof typeof CODINGS)[];
 
-/** Compresses on first request. */
-export function staticFile(content: string | Buffer, options: FileOptions): StaticFile {
-  const plain = Buffer.from(content);
-  const { headers, ...rest } = options;
-  const rendered = (bytes: Buffer, coding?: string): Rendered =>
-    renderBody(bytes, {
-      ...rest,
-      headers: { ...headers, ...(coding !== undefined && { "Content-Encoding": coding }) },
-      // An error must not be answered with 304.
-      tagged: (rest.status ?? 200) === 200,
-    });
-  const identity = rendered(plain);
-  const forms = new Map<string, Promise<Rendered>>();
+interface Form {
+  readonly answer: Answer;
+  readonly coding: string | null;
+}
 
-  async function formOf(coding: keyof typeof CODINGS): Promise<Rendered> {
-    const compressed = await CODINGS[coding](plain);
-    return compressed.length < plain.length ? rendered(compressed, coding) : identity;
+/** Compresses on first request. */
+export function staticFile(
+  content: string | Buffer,
+  { status = 200, type, cacheControl }: FileOptions,
+): StaticFile {
+  const formOf = (body: Buffer, coding: string | null): Form => ({
+    // An error must not be answered with 304.
+    answer: { body, type, cacheControl, tagged: status === 200 },
+    coding,
+  });
+  const plain = formOf(Buffer.from(content), null);
+  const forms = new Map<string, Promise<Form>>();
+
+  async function compressed(coding: keyof typeof CODINGS): Promise<Form> {
+    const { body } = plain.answer;
+    const smaller = await CODINGS[coding](body);
+    return smaller.length < body.length ? formOf(smaller, coding) : plain;
   }
 
   return {
     async send(request, response) {
       response.vary("Accept-Encoding");
-      const coding = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
-      if (coding === undefined) {
-        sendRendered(response, identity);
-        return;
+      const wanted = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
+      let form = plain;
+      if (wanted !== undefined) {
+        const known = forms.get(wanted) ?? compressed(wanted);
+        forms.set(wanted, known);
+        form = await known;
       }
-      const form = forms.get(coding) ?? formOf(coding);
-      forms.set(coding, form);
-      sendRendered(response, await form);
+      if (form.coding !== null) response.set("Content-Encoding", form.coding);
+      response.status(status);
+      send(response, form.answer);
     },
   };
 }

@@ -18,8 +18,8 @@ const RESPONSES = {
   HeadersTooLarge: ["headers_too_large"],
   Internal: ["internal"],
   UpstreamFailed: ["upstream_failed", "upstream_contract"],
-  Unavailable: ["quota_exhausted", "shutting_down"],
-  ShuttingDown: ["shutting_down"],
+  Unavailable: ["quota_exhausted", "shutting_down", "unavailable"],
+  ShuttingDown: ["shutting_down", "unavailable"],
   UpstreamTimeout: ["upstream_timeout"],
 } as const satisfies Record<string, readonly [ErrorCode, ...ErrorCode[]]>;
 
@@ -44,7 +44,9 @@ function exampleOf(code: ErrorCode): JsonObject {
     requestId: "3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44",
     ...(code === "invalid_request" && {
       detail: "years: must be one of 1, 2, 3 for registration under .af",
-      errors: [{ field: "years", message: "must be one of 1, 2, 3 for registration under .af" }],
+      errors: [
+        { field: "years", reason: "not_sold", message: "must be one of 1, 2, 3 for registration under .af" },
+      ],
     }),
     ...(retryAfter !== undefined && { retryAfter }),
     ...(code === "quota_exhausted" && { kept: true }),

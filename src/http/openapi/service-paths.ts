@@ -16,6 +16,7 @@ const HEALTH = {
     quota: [{ status: "pass" }],
     redis: [{ status: "pass" }],
     prices: [{ status: "pass" }],
+    owner: [{ status: "pass", output: "Without replicas." }],
   },
 };
 

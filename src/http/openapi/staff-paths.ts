@@ -56,18 +56,7 @@ const POOL = {
   entries: 40,
   bound: 5000,
   inflight: 0,
-  counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0, shared: 0 },
-};
-const FIGURES = {
-  queued: 0,
-  served: 52,
-  refused: 0,
-  promisesInForce: 12,
-  promisesBelowFloor: 0,
-  cacheHits: 310,
-  coalesced: 4,
-  shared: 0,
-  refusedLocally: 0,
+  counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0 },
 };
 const OVERVIEW = {
   mode: "upstream",
@@ -109,17 +98,8 @@ const OVERVIEW = {
     config: { fingerprint: "9f86d081884c", since: AS_OF, faults: [] },
   },
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
-  saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
-  fleet: [
-    {
-      replica: "1f0e9c52-7a3b-4d8e-9c61-2b5f8a7d4e30",
-      version: "1.0.0",
-      since: AS_OF,
-      settings: "a3f5c1d29b04",
-      figures: FIGURES,
-    },
-  ],
-  fleetTotal: FIGURES,
+  saved: { cache: 310, coalesced: 4, refusedLocally: 0 },
+  owner: { role: "alone", since: AS_OF },
 };
 
 const WITH_TOKEN = [...LOCAL, "Unauthenticated", "Forbidden"] as const;

@@ -179,6 +179,7 @@ function readShop(reader: Reader, raw: unknown): ShopIdentity {
     phone: read?.contact?.phone ?? null,
     terms: read?.links?.terms ?? null,
     privacy: read?.links?.privacy ?? null,
+    restoreIncludesRenewal: read?.restoreIncludesRenewal ?? null,
   };
 }
 

@@ -1,4 +1,5 @@
 /** What is sold and at which prices, as the price file says: types, and what follows from them alone. */
+import type { Script } from "../../domain-name.js";
 import { type Action, ACTIONS, type Combination } from "../../upstream/contract.js";
 import type { ShopIdentity } from "./shop-identity.js";
 
@@ -32,6 +33,8 @@ export interface Promotion {
 
 export interface CatalogEntry {
   readonly tld: string;
+  /** The scripts that its registry takes. */
+  readonly scripts: readonly Script[];
   readonly years: { readonly [A in Action]?: readonly number[] | undefined };
 }
 

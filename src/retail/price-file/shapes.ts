@@ -1,6 +1,6 @@
 /** The shapes of the price file's sections. Amounts and percentages are plain decimals in quotes, so that they stay exact. */
 import { z } from "zod";
-import { nameOf } from "../../domain-name.js";
+import { nameOf, SCRIPTS } from "../../domain-name.js";
 import { currencyDigits, decimal } from "../../money.js";
 import { ACTIONS } from "../../upstream/contract.js";
 
@@ -94,6 +94,10 @@ export const SHAPES = {
   rate: decimalText("100000000", { positive: true }),
   catalogEntry: z.strictObject({
     tld,
+    scripts: z
+      .array(z.enum(SCRIPTS, `must be one of ${SCRIPTS.join(", ")}`))
+      .min(1, "must list at least one script")
+      .default([...SCRIPTS]),
     years: z
       .strictObject({
         registration: yearsList.optional(),

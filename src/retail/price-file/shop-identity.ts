@@ -12,6 +12,8 @@ export interface ShopIdentity {
   readonly phone: string | null;
   readonly terms: string | null;
   readonly privacy: string | null;
+  /** Whether the price of a restore includes a renewal; null: not said. */
+  readonly restoreIncludesRenewal: boolean | null;
 }
 
 export const nameSchema = z
@@ -38,6 +40,7 @@ export const identitySchema = z.strictObject({
         .nullish(),
     })
     .nullish(),
+  restoreIncludesRenewal: z.boolean("must be true or false").nullish(),
   links: z.strictObject({ terms: address.nullish(), privacy: address.nullish() }).nullish(),
 });
 

@@ -1,8 +1,7 @@
 /** Requests and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
-import type { Ledger } from "../../../src/quota/ledger/ledger.js";
-import { createQuota, type SchedulerSettings } from "../../../src/quota/scheduler/scheduler.js";
-import { memoryLedger } from "../../../src/quota/ledger/memory.js";
+import { type Ledger, memoryLedger } from "../../../src/quota/ledger.js";
+import { Line, type LineSettings } from "../../../src/quota/line.js";
 import type { Quota, QuotaRequest } from "../../../src/quota/quota.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
@@ -13,6 +12,7 @@ export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
     lane: "exact",
     client: "a",
     queryKey: "q",
+    operation: "check",
     maxWaitMs: 8000,
     signal: new AbortController().signal,
     ...more,
@@ -28,7 +28,7 @@ export interface TestQuota {
 
 export function memoryQuota(
   budget: number,
-  { windowMs = WINDOW_MS, ...more }: Partial<SchedulerSettings> & { readonly windowMs?: number } = {},
+  { windowMs = WINDOW_MS, ...more }: Partial<LineSettings> & { readonly windowMs?: number } = {},
 ): TestQuota {
   const clock = new FakeClock();
   const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs, clock });
@@ -36,7 +36,7 @@ export function memoryQuota(
   const onFault = (what: string): void => {
     faults.push(what);
   };
-  return { clock, ledger, faults, quota: createQuota({ ledger, clock, onFault, ...more }) };
+  return { clock, ledger, faults, quota: new Line({ ledger, clock, onFault, ...more }) };
 }
 
 /** Spends `times` slots with calls that end immediately. */
@@ -56,6 +56,17 @@ export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
   const got = await outcome(work);
   if (got instanceof ServiceError) return got;
   throw new Error("the request was not refused");
+}
+
+/** Asks, and resolves with the refusal: the request must be refused at once. */
+export function refused(quota: Quota, request: QuotaRequest): Promise<ServiceError> {
+  return refusalOf(quota.run(request, async () => {}));
+}
+
+/** Pauses all calls: two operations were refused. */
+export function pauseAll(quota: Quota, forMs: number): void {
+  quota.pause("check", forMs);
+  quota.pause("quote", forMs);
 }
 
 /** The retry time as clients get it: in whole seconds. */

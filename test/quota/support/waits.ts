@@ -185,7 +185,8 @@ export async function waits(
   for (const { atMs, forMs } of pauses)
     clock.after(atMs, () => {
       pausedAt.push(clock.monotonic());
-      void quotas[0]?.pause(forMs);
+      quotas[0]?.pause("check", forMs);
+      quotas[0]?.pause("quote", forMs);
     });
   await clock.advance(windows * WINDOW_MS);
   const figures = quotas.map((quota) => quota.snapshot().waits);

@@ -7,5 +7,14 @@ export function answered(
   status: Availability["status"],
 ): Availability {
   const noPrices = { premium: false, price: null, renewal: null } as const;
-  return { name, years, status, ...noPrices, asOfMs: 0, stale: false, showUntilMs: Infinity };
+  return {
+    name,
+    years,
+    status,
+    ...noPrices,
+    asOfMs: 0,
+    stale: false,
+    showUntilMs: Infinity,
+    sameUntilAt: -Infinity,
+  };
 }

@@ -106,7 +106,7 @@ export function createBench({
       turn = mine.catch(() => {});
       return mine;
     },
-    async pause(forMs) {
+    pause(_operation, forMs) {
       pausesMs.push(forMs);
     },
   };
@@ -119,7 +119,6 @@ export function createBench({
     quotaOf: async (credential) =>
       quotaOf?.(credential) ?? {
         ...quota,
-        refusal: () => null,
         isContested: () => false,
         roomInMs: () => 0,
         hasSpare: () => true,
@@ -135,7 +134,7 @@ export function createBench({
   return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
 }
 
-type Rest = "refusal" | "health" | "trials" | "unexpected";
+type Rest = "health" | "trials" | "unexpected";
 type Operations = Omit<Upstream, Rest>;
 
 /** The upstream whose operations return values without their times. */
@@ -154,7 +153,6 @@ function withoutTimes(upstream: Upstream): Values {
     domain: (...args) => value(upstream.domain(...args)),
     balance: (...args) => value(upstream.balance(...args)),
     tier: (...args) => value(upstream.tier(...args)),
-    refusal: upstream.refusal,
     health: upstream.health,
     trials: upstream.trials,
     unexpected: upstream.unexpected,

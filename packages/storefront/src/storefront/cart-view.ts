@@ -5,6 +5,7 @@ import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
 import { type Cart, type Change, isHeld } from "./cart.js";
+import { SOLD } from "./identity.js";
 import { amount, clock, count, seconds, timeWithDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
@@ -115,7 +116,7 @@ export class CartView {
     }
     if (confirmation.kind === "none") return this.#confirmedText();
     const isOffline = !navigator.onLine && confirmation.problem.code === "unreachable";
-    const why = isOffline ? texts.offline : wordsFor(texts, confirmation.problem);
+    const why = isOffline ? texts.offline : wordsFor(texts, confirmation.problem, SOLD);
     const rejected = this.#cart.items.find((_, at) => this.#rejection(at) !== null);
     const whose = rejected === undefined ? "" : `${isolated(rejected.unicodeName)}: `;
     return [whose + why, ...this.#heldText()].join(" ");
@@ -126,7 +127,7 @@ export class CartView {
     const { confirmation } = this.#cart;
     const errors = confirmation.kind === "refused" ? confirmation.problem.errors : [];
     const error = errors.find(({ field }) => field.startsWith(`items[${at}].`));
-    return error === undefined ? null : reasonFor(this.#texts, error.message);
+    return error === undefined ? null : reasonFor(this.#texts, error, SOLD);
   }
 
   #confirmedText(): string {

@@ -7,6 +7,9 @@ const identity = embedded("shop");
 /** The TLDs under which names can be registered, the main one first. */
 export const SOLD = identity.tlds;
 
+/** Whether a restore includes a renewal; null if the shop doesn't say. */
+export const RESTORE_INCLUDES_RENEWAL = identity.restoreIncludesRenewal;
+
 /** Shows what is known about the shop and hides the rest. */
 export function showIdentity(texts: Texts): void {
   const { name, logo, email, phone, terms, privacy, sells } = identity;

@@ -6,6 +6,7 @@ import {
   type StorefrontClient,
 } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
+import { RESTORE_INCLUDES_RENEWAL } from "./identity.js";
 import { amount, timeWithDay, years } from "./language.js";
 import { store, stored } from "./session.js";
 import type { Texts } from "./texts/en.js";
@@ -104,7 +105,8 @@ export class Prices {
       ),
     );
     this.#table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-    this.#coming.textContent = texts.pricesFor(years(texts, shown));
+    const restore = this.#of("restore").length > 0 ? ` ${texts.restores(RESTORE_INCLUDES_RENEWAL)}` : "";
+    this.#coming.textContent = texts.pricesFor(years(texts, shown)) + restore;
   }
 
   #of(action: Action): Price[] {

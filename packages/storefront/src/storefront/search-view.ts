@@ -3,6 +3,7 @@ import type { Availability, StorefrontProblem } from "../../../client/src/client
 import { canBeName, type SearchState } from "../../../client/src/search-as-you-type.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
+import { SOLD } from "./identity.js";
 import { count, seconds } from "./language.js";
 import type { Meaning } from "./query.js";
 import type { Results } from "./results.js";
@@ -114,7 +115,7 @@ export class SearchView {
       const why = problem === null ? texts.notAll : causeOf(texts, problem);
       return `${why} ${texts.again(seconds(texts, Math.max(1, this.#secondsLeft)))}`;
     }
-    if (problem !== null) return wordsFor(texts, problem);
+    if (problem !== null) return wordsFor(texts, problem, SOLD);
     return this.#sum();
   }
 

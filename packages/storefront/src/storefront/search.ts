@@ -206,7 +206,7 @@ export class Search {
         if (signal.aborted) return;
         const problem = asProblem(error);
         if (problem.code === "unreachable") return this.#showList({ phase: "failed", problem });
-        const why = (texts: Texts): string => wordsFor(texts, problem);
+        const why = (texts: Texts): string => wordsFor(texts, problem, SOLD);
         const isOpen = problem.code !== "invalid_request";
         this.#rows.set(name, rowWithout(name, SOLD, { state: "failed", why, isOpen }));
       }

@@ -9,6 +9,7 @@ const base: Base = {
     rate_limited: ["Your network has sent too many requests.", "Please wait a moment."],
     quota_exhausted: ["The shop is busy right now.", "Try again in a minute."],
     shutting_down: ["The service is restarting.", "Try again in a moment."],
+    unavailable: ["The service can't be reached in full at the moment.", "Try again in a few seconds."],
     upstream_failed: ["The registry is not answering properly.", "Try again in a few minutes."],
     upstream_contract: ["The registry is not answering properly.", "Try again in a few minutes."],
     upstream_timeout: ["The registry is very slow right now.", "Try again in a minute."],
@@ -18,25 +19,17 @@ const base: Base = {
   },
   inMinutes: "Try again in a few minutes.",
   reasons: {
-    "is missing": "Type a name first.",
-    "is empty": "Type a name first.",
-    "is too long": "This name is too long. Each part can have up to 63 characters.",
-    "isn't a valid domain name":
-      "This cannot be a name. A name has letters, digits and hyphens, all in one writing direction.",
-    contains: (character) => `A name cannot contain ${character}. Leave it out.`,
-    "has an empty part": "There are two dots in a row, or a dot at the start. Remove one.",
-    "has a misplaced hyphen":
-      "A name cannot start or end with a hyphen, or have hyphens as its third and fourth characters.",
-    "is only an ending": "This is only an ending. Put a name before it.",
-    "has an ending that isn't sold here": (endings) =>
-      `We do not sell names with this ending. Our endings are ${endings}.`,
-    "needs an ending": (endings) => `This name needs an ending. Our endings are ${endings}.`,
-    "must be one name directly before the ending": "Leave out the dots inside the name.",
-    "must be a domain name, not an e-mail address": "This is an e-mail address. Type a name instead.",
-    "must be one of": "This name cannot be registered for this term. Choose another term.",
-    "no name of this label": "No name with this word can be registered for this term.",
-    "can't be registered": "We do not sell names at the moment.",
-    other: (message) => `The name ${message}.`,
+    required: "Type a name first.",
+    too_long: "This name is too long. Each part can have up to 63 characters.",
+    not_a_name: (endings) =>
+      `This is not one whole name. Check its dots, its hyphens and its ending. Our endings are ${endings}.`,
+    character: "A name can have only letters, digits and hyphens. Leave out everything else.",
+    script:
+      "Write the whole name in Latin letters, or the whole name in the letters of Dari and Pashto. Such a name cannot start with a digit.",
+    not_sold: (endings) => `We do not sell names with this ending. Our endings are ${endings}.`,
+    term: "This name cannot be registered for this term. Choose another term.",
+    notSold: "We do not sell names at the moment.",
+    other: "This name was not accepted. Check how it is written.",
   },
 };
 
@@ -143,7 +136,13 @@ export const en = {
   priceLater: "Price shown when you confirm",
 
   // The price list
-  pricesFor: (term: string) => `For ${term}, without extra fees.`,
+  pricesFor: (term: string) => `For ${term}, without extra fees for registering, renewing or transferring.`,
+  restores: (includesRenewal: boolean | null): string =>
+    includesRenewal === null
+      ? "Ask us whether restoring a name includes its renewal."
+      : includesRenewal
+        ? "Restoring a name includes its renewal."
+        : "Restoring a name does not include its renewal.",
   regular: "Regular price: ",
   until: (date: string) => `until ${date}`,
   notOffered: "not offered",

@@ -1,5 +1,5 @@
 /** What every language has besides its texts, and the words for problems. */
-import type { ProblemCode, StorefrontProblem } from "../../../../client/src/client.js";
+import type { FieldError, ProblemCode, StorefrontProblem } from "../../../../client/src/client.js";
 
 export type Language = "en" | "fa" | "ps";
 
@@ -11,10 +11,11 @@ export interface Base {
   readonly problems: Readonly<Partial<Record<ProblemCode, Explanation>>> & { readonly other: Explanation };
   /** The advice if the service names a wait that is longer than about a minute. */
   readonly inMinutes: string;
-  /** Why the service rejects a name, by the start of its message. Some contain a character or the TLDs sold. `other`: for an unknown message. */
-  readonly reasons: Readonly<Record<Reason, string | ((named: string) => string)>> & {
-    readonly other: (message: string) => string;
-  };
+  /** Why the service rejects a name. */
+  readonly reasons: Readonly<
+    Record<"required" | "too_long" | "character" | "script" | "term" | "notSold" | "other", string> &
+      Record<"not_a_name" | "not_sold", (endings: string) => string>
+  >;
 }
 
 /** What is wrong, and what to do about it unless the page does it by itself. */
@@ -28,29 +29,10 @@ interface Problem {
 /** A wait for quota is at most a minute, or a sixth more after a start. Only a pause of the registry is longer. */
 const ABOUT_A_MINUTE_S = 70;
 
-type Reason = (typeof REASONS)[number];
-export const REASONS = [
-  "is missing",
-  "is empty",
-  "is too long",
-  "isn't a valid domain name",
-  "contains",
-  "has an empty part",
-  "has a misplaced hyphen",
-  "is only an ending",
-  "has an ending that isn't sold here",
-  "needs an ending",
-  "must be one name directly before the ending",
-  "must be a domain name, not an e-mail address",
-  "must be one of",
-  "no name of this label",
-  "can't be registered",
-] as const;
-
-/** What is wrong and what to do about it. */
-export function wordsFor(texts: Base, problem: StorefrontProblem): string {
+/** What is wrong and what to do about it. `sold`: the TLDs sold. */
+export function wordsFor(texts: Base, problem: StorefrontProblem, sold: readonly string[]): string {
   const [field] = problem.errors;
-  if (problem.code === "invalid_request" && field) return reasonFor(texts, field.message);
+  if (problem.code === "invalid_request" && field) return reasonFor(texts, field, sold);
   return adviceFor(texts, problem) ?? texts.problems.other.join(" ");
 }
 
@@ -72,10 +54,15 @@ function explanationOf({ problems }: Base, { code, status = 0 }: Problem): Expla
 }
 
 /** Why the service rejects a name. */
-export function reasonFor({ reasons }: Base, message: string): string {
-  const known = REASONS.find((reason) => message.startsWith(reason));
-  if (known === undefined) return reasons.other(message);
-  const words = reasons[known];
-  const [, character, endings] = /^contains (.*), which|sold under (.*)$/u.exec(message) ?? [];
-  return typeof words === "string" ? words : words(character ?? endings ?? "");
+export function reasonFor(
+  { reasons }: Base,
+  { field, reason }: Pick<FieldError, "field" | "reason">,
+  sold: readonly string[],
+): string {
+  if (reason === "not_sold" && /(?:^|\.)(?:years|action)$/.test(field)) return reasons.term;
+  if (reason === "not_sold" && sold.length === 0) return reasons.notSold;
+  if (reason === "not_sold" || reason === "not_a_name") return reasons[reason](sold.join(", "));
+  const isKnown =
+    reason === "required" || reason === "too_long" || reason === "character" || reason === "script";
+  return reasons[isKnown ? reason : "other"];
 }

@@ -1,0 +1,221 @@
+/** Three replicas, a real Redis and the sandbox over HTTP: who calls, what the others do, and how the owner changes. */
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { type Fleet, type Replica, startFleet } from "../support/fleet.js";
+import { type Answer, bearer, callsOf, CHECK, problemOf } from "../support/service.js";
+
+const SMALL = { UPSTREAM_RATE_LIMIT: "43", UPSTREAM_RATE_HEADROOM: "3" };
+const BUDGET = 40;
+
+let fleet: Fleet;
+afterEach(async () => {
+  await fleet.close();
+});
+
+const availability = (name: string): string => `/v1/availability?domain=${name}.af`;
+const statusOf = ({ body }: Answer): string => z.object({ status: z.string() }).parse(body).status;
+const others = (owner: Replica): Replica[] => fleet.replicas.filter((one) => one !== owner);
+const largestWindow = (): number =>
+  Math.max(...fleet.sandbox.stats().credentials.map((one) => one.largestWindow));
+const rejected = (): number =>
+  fleet.sandbox.stats().credentials.reduce((sum, one) => sum + one.rejected429, 0);
+
+/** Asks while time passes. */
+async function asked(
+  replica: Replica,
+  path: string,
+  more: Parameters<Replica["ask"]>[1] = {},
+): Promise<Answer> {
+  let answer: Answer | undefined;
+  replica.ask(path, more).then(
+    (got) => (answer = got),
+    () => undefined,
+  );
+  await fleet.passUntil(() => answer !== undefined, path);
+  if (answer === undefined) throw new Error("no answer");
+  return answer;
+}
+
+describe("three replicas", () => {
+  test("answer as one: only the owner calls, once for a name, whichever replica is asked", async () => {
+    fleet = await startFleet(3);
+    const before = callsOf(fleet.sandbox, CHECK);
+    const answers: Answer[] = [];
+    for (const replica of fleet.replicas) answers.push(await asked(replica, availability("one-fleet")));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect(callsOf(fleet.sandbox, CHECK) - before).toBe(1);
+    const internal = answers.flatMap(({ headers }) =>
+      Object.keys(headers).filter((name) => name.startsWith("x-storefront")),
+    );
+    expect(internal).toEqual([]);
+    const owner = await fleet.owner();
+    const [follower] = others(owner);
+    const prices = await follower?.ask("/v1/prices");
+    expect(prices?.text).toBe((await owner.ask("/v1/prices")).text);
+    const again = await follower?.ask("/v1/prices", {
+      headers: { "If-None-Match": prices?.headers["etag"] ?? "" },
+    });
+    expect(again?.status).toBe(304);
+    expect(await follower?.ask("/readyz")).toMatchObject({ status: 200 });
+    expect((await follower?.ask("/metrics", { headers: bearer("metrics") }))?.text).toContain(
+      'storefront_role{role="follower"} 1',
+    );
+  });
+
+  test("hand on carts, problems and streams as they are, with the id of the request and without trust in strangers", async () => {
+    fleet = await startFleet(2);
+    const owner = await fleet.owner();
+    const [follower] = others(owner);
+    if (follower === undefined) throw new Error("there is no follower");
+    const cart = await asked(follower, "/v1/quotes", {
+      method: "POST",
+      body: { items: [{ domain: "handed-on.af", action: "registration", years: 1 }] },
+    });
+    expect(cart.status).toBe(200);
+    const { promise } = z.object({ promise: z.string() }).parse(cart.body);
+    const { jti } = z
+      .object({ jti: z.string() })
+      .parse(JSON.parse(Buffer.from(promise.split(".")[1] ?? "", "base64url").toString()));
+    for (const replica of fleet.replicas)
+      expect((await asked(replica, `/v1/staff/promises/${jti}`, { headers: bearer("read") })).status).toBe(
+        200,
+      );
+
+    const bad = await follower.ask("/v1/availability?domain=%20", { headers: { "x-request-id": "mine-1" } });
+    expect(problemOf(bad)).toMatchObject({ code: "invalid_request", requestId: "mine-1" });
+
+    const stream = await asked(follower, "/v1/search?q=streamed", {
+      headers: { Accept: "text/event-stream" },
+    });
+    expect(stream.text).toContain("event: done");
+
+    // A stranger's internal fields change nothing.
+    const stranger = { "x-storefront-handed-on": "guess", "x-storefront-client": "192.0.2.7" };
+    expect((await asked(follower, availability("stranger"), { headers: stranger })).status).toBe(200);
+    expect((await asked(owner, availability("stranger"), { headers: stranger })).status).toBe(200);
+  });
+});
+
+describe("an orderly change of the owner", () => {
+  test("keeps what was known, the table, places and promises, and takes seconds", async () => {
+    fleet = await startFleet(3, SMALL);
+    const first = await fleet.owner();
+    // Uses the window up, so that the last ones get places.
+    const names = Array.from({ length: 60 }, (_, n) => `orderly-${n}`);
+    const told: { readonly name: string; readonly inMs: number }[] = [];
+    const answering = names.map(async (name, n) => {
+      const answer = await (fleet.replicas[n % 3] ?? first).ask(availability(name));
+      if (answer.status === 200) return;
+      const { kept, retryAfter = 0 } = problemOf(answer);
+      if (kept === true) told.push({ name, inMs: fleet.clock.monotonic() + retryAfter * 1000 });
+    });
+    await Promise.all([...answering, fleet.pass(10_000)]);
+    told.sort((a, b) => a.inMs - b.inMs);
+    expect(told.length).toBeGreaterThan(5);
+    await Promise.all([first.stepDown(), fleet.pass(3_000)]);
+    const rest = others(first);
+    const second = await fleet.owner(fleet.replicas);
+    expect(second).not.toBe(first);
+    // A new owner asks for doubtful prices first, which may take the slot of one of them.
+    let served = 0;
+    for (const { name, inMs } of told.slice(0, 6)) {
+      await fleet.pass(Math.max(0, inMs - fleet.clock.monotonic()));
+      const { status } = await asked(rest[0] ?? second, availability(name));
+      if (status === 200) served += 1;
+    }
+    expect(served).toBeGreaterThanOrEqual(5);
+    // The one that stepped down hands on, too.
+    expect((await first.ask("/v1/prices")).status).toBe(200);
+    expect(largestWindow()).toBeLessThanOrEqual(BUDGET);
+    expect(rejected()).toBe(0);
+  });
+});
+
+describe("an owner that is lost", () => {
+  test("leaves known names answered, and new ones told the wait of a window", async () => {
+    fleet = await startFleet(3, SMALL);
+    const first = await fleet.owner();
+    const rest = others(first);
+    const known = availability("known-before");
+    await Promise.all(Array.from({ length: 25 }, (_, n) => asked(first, availability(`lost-${n}`))));
+    for (const replica of fleet.replicas) expect((await asked(replica, known)).status).toBe(200);
+
+    await first.cutOff();
+    await fleet.pass(4_500);
+    // It can't prove to be the owner, so it calls no more; what it knows, it says.
+    expect(problemOf(await asked(first, availability("new-at-the-lost"))).code).toBe("unavailable");
+    expect(statusOf(await first.ask(known))).toBe("available");
+    await fleet.endLease();
+    for (const replica of rest) expect((await asked(replica, known)).status).toBe(200);
+    const second = await fleet.owner(rest);
+    for (const replica of rest) expect((await asked(replica, known)).status).toBe(200);
+    expect((await asked(rest[1] ?? second, "/v1/prices")).status).toBe(200);
+    const refused = problemOf(await asked(rest[0] ?? second, availability("new-after-the-loss")));
+    expect(refused.code).toBe("quota_exhausted");
+    expect(refused.retryAfter).toBeLessThanOrEqual(74);
+    await fleet.pass((refused.retryAfter ?? 0) * 1000);
+    expect((await asked(rest[0] ?? second, availability("new-after-the-loss"))).status).toBe(200);
+
+    // Back with Redis, the first one follows.
+    await first.reconnect();
+    await fleet.owner();
+    expect((await asked(first, availability("new-through-the-first"))).status).toBe(200);
+    expect(largestWindow()).toBeLessThanOrEqual(BUDGET);
+    expect(rejected()).toBe(0);
+  });
+});
+
+describe("without Redis", () => {
+  test("no call is made after four seconds, what is known is answered, and it goes on within seconds", async () => {
+    fleet = await startFleet(2, SMALL);
+    const owner = await fleet.owner();
+    const [follower] = others(owner);
+    if (follower === undefined) throw new Error("there is no follower");
+    for (const replica of fleet.replicas)
+      expect((await asked(replica, availability("kept"))).status).toBe(200);
+    await fleet.redis.kill();
+    await fleet.pass(5_000);
+    const before = callsOf(fleet.sandbox);
+    for (const replica of fleet.replicas) {
+      const refused = problemOf(await asked(replica, availability("not-kept")));
+      expect(refused).toMatchObject({ code: "unavailable" });
+      expect(refused.retryAfter).toBeLessThanOrEqual(3);
+      expect((await asked(replica, availability("kept"))).status).toBe(200);
+      expect(JSON.stringify((await replica.ask("/health")).body)).toContain(
+        "Unreachable, so no calls are made.",
+      );
+    }
+    expect(callsOf(fleet.sandbox)).toBe(before);
+
+    // It comes back empty: nobody knows who has called, so the window counts as spent.
+    await fleet.redis.start();
+    for (const user of ["replica-0", "replica-1"])
+      await fleet.redis.command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");
+    await fleet.owner();
+    let later = problemOf(await asked(follower, availability("not-kept")));
+    await fleet.passUntil(async () => {
+      later = problemOf(await asked(follower, availability("not-kept")));
+      return later.code !== "unavailable";
+    }, "the next owner");
+    expect(later.code).toBe("quota_exhausted");
+    await fleet.pass((later.retryAfter ?? 0) * 1000);
+    expect((await asked(follower, availability("not-kept"))).status).toBe(200);
+    expect(largestWindow()).toBeLessThanOrEqual(BUDGET);
+  });
+
+  test("a Redis that hangs and comes back with its data changes neither the owner nor its table", async () => {
+    fleet = await startFleet(2, SMALL);
+    const owner = await fleet.owner();
+    fleet.redis.hang();
+    await fleet.pass(5_000);
+    expect(problemOf(await asked(owner, availability("hung"))).code).toBe("unavailable");
+    fleet.redis.wake();
+    await fleet.passUntil(
+      async () => (await owner.ask(availability("hung"))).status === 200,
+      "the owner again",
+    );
+    expect(await fleet.owner()).toBe(owner);
+    expect(largestWindow()).toBeLessThanOrEqual(BUDGET);
+  });
+});
