@@ -75,7 +75,7 @@ export interface Engine {
   stateProblem(): string | null;
   /** Purges the caches; returns how many facts of each kind there were. */
   purge(what: Purgeable): Readonly<Record<string, number>>;
-  /** Without other replicas: opens the quota and restores what is known from before. With them, waits for Redis for a moment. */
+  /** Waits for Redis for a moment. Without other replicas: opens the quota and restores what is known from before. */
   open(): Promise<void>;
   /** Starts the background work; that of the owner, and `asOwner`, only while this process is the owner. Returns a function that stops it. */
   work(asOwner: () => () => void): () => void;
@@ -130,8 +130,6 @@ export function createEngine(settings: EngineSettings): Engine {
   const quotas = createQuotas({
     ...config.quota,
     home: isSandbox ? "memory" : fleet ? { leases: fleet } : { directory: config.stateDir },
-    // Until the list is known, a name may need its price as well.
-    canPromise: () => prices.knowsRegistrations(),
     clock,
     log,
   });
@@ -301,10 +299,10 @@ export function createEngine(settings: EngineSettings): Engine {
       };
     },
     async open() {
-      if (fleet === null) {
-        await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
-        await restore();
-      } else await redis?.firstContact(REDIS_AT_START_MS);
+      await redis?.firstContact(REDIS_AT_START_MS);
+      if (fleet !== null) return;
+      await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
+      await restore();
     },
     work(asOwner) {
       let stopOwnWork: (() => void) | null = null;

@@ -19,11 +19,11 @@ export class RedisGoneError extends Error {
   override readonly name = "RedisGoneError";
 }
 
-/** `shared`: works; `refusing`: refused the last command; `gone`: doesn't answer. */
+/** `shared`: works; `refusing`: refuses writes; `gone`: doesn't answer. */
 export type RedisState = "shared" | "refusing" | "gone";
 
 export interface RedisLink {
-  /** As of the last command. */
+  /** True within two seconds. */
   state(): RedisState;
   /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
   firstContact(withinMs: number): Promise<void>;

@@ -15,6 +15,9 @@ interface RedisSettings {
 
 /** How soon a changed address, or a client that has given up, is noticed. */
 const RENEW_EVERY_MS = 250;
+/** How often a write shows whether Redis works: one that is full or read-only still answers much else. */
+const BEAT_MS = 1_000;
+const BEAT_KEY = "af-storefront:beat";
 
 /** Returns immediately; connects in the background and never gives up. */
 export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
@@ -49,8 +52,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     if (closed || client !== connection.client()) return;
     if (mode === "standalone") {
       isUsable = true;
-      await send((one) => one.call("GET", "af-storefront")).catch(() => undefined);
-      return;
+      return beat();
     }
     log.error("redis.refused", { kind: mode });
     const problem = mode === "cluster" ? NO_CLUSTER : "is a Sentinel; use redis+sentinel://host:port/name";
@@ -84,12 +86,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     if (!isUsable) throw new RedisGoneError("Redis is gone");
     const client = connection.client();
     try {
-      const answer = await command(client);
-      works();
-      return answer;
+      return await command(client);
     } catch (error) {
       if (isReply(error)) {
-        refused(error);
         // After a failover another Redis accepts writes; a new connection finds it.
         if (error.message.startsWith("READONLY")) client.disconnect(true);
         throw new RedisGoneError("Redis refused a command", { cause: error });
@@ -103,6 +102,16 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     }
   }
 
+  async function beat(): Promise<void> {
+    try {
+      await send((client) => client.call("SET", BEAT_KEY, "1", "PX", 60 * BEAT_MS));
+      works();
+    } catch (error) {
+      if (error instanceof RedisGoneError && isReply(error.cause)) refused(error.cause);
+    }
+  }
+
+  const cancelBeat = every(clock, BEAT_MS, () => void beat());
   const cancelRenewal = every(clock, RENEW_EVERY_MS, () => {
     if (connection.renew()) lost();
   });
@@ -125,6 +134,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       closed = true;
       isUsable = false;
       state = "gone";
+      cancelBeat();
       cancelRenewal();
       connection.close();
     },

@@ -548,17 +548,15 @@ export class Line implements Quota {
     const plan = this.#plan("visitor", now);
     const { budget, awayMs } = this.#ledger;
     const pausedUntilAt = this.#pausedFor(operation);
+    const nextAt = Math.max(pausedUntilAt, plan.at(0));
     const waiting = this.#visitors();
     return {
       now,
       windowMs: this.#ledger.windowMs,
       pausedUntilAt,
-      // What is free after a pause isn't used at once, and while one operation is paused, other calls go on.
-      callsUntil: (at) =>
-        pausedUntilAt > now
-          ? Math.min(plan.callsUntil(at), 1 + Math.floor(((at - pausedUntilAt) * budget) / awayMs))
-          : plan.callsUntil(at),
-      nextAt: Math.max(pausedUntilAt, plan.at(0)),
+      // Slots that return together, after a pause or a cold start, aren't used at once.
+      callsUntil: (at) => Math.min(plan.callsUntil(at), 1 + Math.floor(((at - nextAt) * budget) / awayMs)),
+      nextAt,
       waiting: waiting.length,
       waitingPlaces: waiting.filter(({ place }) => place !== null).length,
     };

@@ -36,8 +36,6 @@ interface QuotasSettings extends BudgetSettings {
   readonly coldStart: "assume-spent" | "assume-free";
   /** Where the ledgers are kept: in memory for an upstream that starts together with the service, and for the owner among several replicas. */
   readonly home: { readonly directory: string } | { readonly leases: Leases } | "memory";
-  /** Whether one call answers a visitor, so that places can be promised. Default: always. */
-  readonly canPromise?: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -58,10 +56,10 @@ export interface Quotas {
 
 const savedPlaces = z.strictObject({ atMs: z.number(), places: z.array(handedPlace) });
 
-export function createQuotas({ home, coldStart, canPromise, clock, log, ...budget }: QuotasSettings): Quotas {
+export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasSettings): Quotas {
   const opening = new Map<string, Promise<Quota>>();
   const open = new Map<string, Quota>();
-  const tickets = new Tickets(canPromise);
+  const tickets = new Tickets();
   const onFault = (what: string, error: unknown): void => {
     log.error("quota.ledger.failed", { what, reason: failureReason(error) });
   };

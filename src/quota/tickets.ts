@@ -72,7 +72,6 @@ export function ticketKey(client: string, queryKey: string): string {
 }
 
 export class Tickets {
-  readonly #canPromise: () => boolean;
   /** Oldest first. */
   readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   /** The unclaimed places of each second of the monotonic clock. */
@@ -82,11 +81,6 @@ export class Tickets {
   /** Until then no second has room for another place. */
   #fullUntil = -Infinity;
   #unclaimed = 0;
-
-  /** `canPromise`: whether one call answers a query, so that a place is worth its promise. */
-  constructor(canPromise: () => boolean = () => true) {
-    this.#canPromise = canPromise;
-  }
 
   /** The ticket of this client and query; a new one if there is none, or if another of its requests already waits. */
   of(client: string, queryKey: string, patienceMs: number, now: number): Ticket {
@@ -144,7 +138,7 @@ export class Tickets {
     const { now } = outlook;
     this.#expire(now);
     this.#unplace(ticket);
-    const second = this.#canPromise() ? this.#secondFor(ticket, part, outlook) : null;
+    const second = this.#secondFor(ticket, part, outlook);
     ticket.waits = false;
     ticket.early = 0;
     ticket.kept = second !== null;

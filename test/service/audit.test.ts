@@ -229,7 +229,7 @@ describeWithRedis("the audit of replicas", () => {
     const redis = await startRedis();
     const clock = new FakeClock();
     const folder = temporaryFolder();
-    const env = { REDIS_URL: redis.url, REPLICAS_MAX: "2" };
+    const env = { REDIS_URL: redis.url };
     const one = await startService({ clock, world: WORLD, retail: RETAIL, env });
     const two = await startService({ clock, retail: RETAIL, at: one.sandbox, env, warm: false });
     try {

@@ -163,18 +163,18 @@ test("a visitor who returns at a reserved second is served then, although a busy
   };
   try {
     await clock.advance(120_000);
-    for (let n = 0; n < 3; n += 1) others.push(look("192.0.2.2", `wanted-${n}`));
-    for (let n = 0; n < 35; n += 1) others.push(look("192.0.2.1", `busy-${n}`));
-    await until(async () => (await queued()) === 3, "the burst");
+    for (let n = 0; n < 37; n += 1) others.push(look("192.0.2.1", `busy-${n}`));
+    await until(async () => (await queued()) > 0, "the burst");
     await crowd(6);
     const refused = problemOf(await look("192.0.2.2", "wanted"));
     expect(refused.kept).toBe(true);
     for (let second = 1; second < (refused.retryAfter ?? 0); second += 1) {
-      await crowd(1);
+      await crowd(second % 2);
       await clock.advance(1000);
     }
+    const before = await queued();
     const busy = look("192.0.2.1", "wanted");
-    await until(async () => (await queued()) === 2, "the busy client's wait");
+    await until(async () => (await queued()) > before, "the busy client's wait");
     await clock.advance(1000);
     const returned = look("192.0.2.2", "wanted");
     for (let second = 0; second < 8; second += 1) {

@@ -221,7 +221,7 @@ describe("the staff API", () => {
       entries: count,
       bound: count,
       inflight: 0,
-      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count, shared: 0 },
+      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count },
     };
     const lane = {
       queued: 0,
@@ -278,17 +278,8 @@ describe("the staff API", () => {
         config: { fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), since: NOW, faults: [] },
       },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
-      saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
-      fleet: [
-        {
-          replica: expect.any(String),
-          version: "1.2.3",
-          since: expect.any(String),
-          settings: expect.stringMatching(/^[0-9a-f]{12}$/),
-          figures: expect.any(Object),
-        },
-      ],
-      fleetTotal: expect.objectContaining({ served: count, refused: 0, promisesInForce: 0 }),
+      saved: { cache: count, coalesced: count, refusedLocally: count },
+      owner: { role: "alone", since: expect.any(String) },
     });
   });
 

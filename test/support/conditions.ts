@@ -69,7 +69,11 @@ export async function crowd({ service, clock }: Scene, visitors: number): Promis
 }
 
 const CART = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
-const DEAR = { tld: ".af", action: "registration", years: 1, amountCents: 9000 } as const;
+/** A total below that of a shorter term would be doubtful, so every term becomes dearer. */
+const DEAR = Array.from(
+  { length: 10 },
+  (_, at) => ({ tld: ".af", action: "registration", years: at + 1, amountCents: 9000 * (at + 1) }) as const,
+);
 
 const requestCart = ({ service, clock }: Scene) =>
   inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
@@ -148,7 +152,7 @@ export const marginLost: Condition = {
   cause: async (scene) => {
     const { service, clock } = scene;
     await requestCart(scene);
-    service.sandbox.control.setPrice("demo", DEAR);
+    for (const price of DEAR) service.sandbox.control.setPrice("demo", price);
     await purgePrices(scene);
     await clock.advance(10_000);
   },

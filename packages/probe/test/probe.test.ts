@@ -236,7 +236,8 @@ describe("the probe", () => {
         expect(result.calls.map(({ outcome }) => outcome)).toEqual([
           "understood",
           "rate limited",
-          "no answer",
+          // Only that operation may be limited; once a second one is refused too, none is asked any more.
+          "rate limited",
           "no answer",
           "no answer",
           "no answer",

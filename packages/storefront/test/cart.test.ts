@@ -338,7 +338,7 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.af").locator("button").press("Enter");
     await page.locator("#cart-confirm").press("Enter");
     await confirmed(page);
-    expect(await total(page).textContent()).toBe("Total: $24.30");
+    expect(await total(page).textContent()).toBe("Total: $24.99");
     await shop.clock.advance(1_000_000);
     await page.clock.runFor(1_000_000);
     await status(page).getByText("This price has expired.").waitFor();
@@ -362,7 +362,7 @@ describeWithBrowser("the cart", () => {
     await searchFor(page, "kabul");
     for (const domain of ["kabul.af", "kabul.com.af"])
       await row(page, domain).locator("button").press("Enter");
-    expect(await texts(page, ".item .price")).toEqual(["$24.30", "$11.99"]);
+    expect(await texts(page, ".item .price")).toEqual(["$24.99", "$11.99"]);
     await page.getByRole("button", { name: "Remove kabul.af" }).press("Enter");
     await shop.clock.advance(33_000);
     await page.clock.runFor(33_000);
