@@ -13,6 +13,8 @@ export default {
   reporters: ["default", "<rootDir>/test/support/skipped.js"],
   testTimeout: 120_000,
   maxWorkers: 2,
+  // A worker keeps the modules of every suite that it ran, and becomes slower with them.
+  workerIdleMemoryLimit: "600MB",
   collectCoverageFrom: ["src/**/*.ts", "packages/*/src/**/*.ts"],
   coverageProvider: "babel",
 };

@@ -8,7 +8,7 @@ import { ServiceError, shuttingDown, unavailable } from "../errors.js";
 import { QuotaFigures, type Told } from "./figures.js";
 import { isBackground, perLane } from "./lane.js";
 import type { Ledger, Outcome } from "./ledger.js";
-import { Pace, type Plan, type Urgency } from "./pace.js";
+import { isPaced, Pace, type Plan, type Urgency } from "./pace.js";
 import type { Note, Permit, Quota, QuotaRequest, QuotaSnapshot } from "./quota.js";
 import type { SlotId } from "./slot-table.js";
 import { type Outlook, type Ticket, Tickets } from "./tickets.js";
@@ -554,8 +554,11 @@ export class Line implements Quota {
       now,
       windowMs: this.#ledger.windowMs,
       pausedUntilAt,
-      // Slots that return together, after a pause or a cold start, aren't used at once.
-      callsUntil: (at) => Math.min(plan.callsUntil(at), 1 + Math.floor(((at - nextAt) * budget) / awayMs)),
+      // Slots that return together, after a pause or a cold start, aren't used at once. While one operation is paused, other calls go on.
+      callsUntil: (at) =>
+        isPaced(budget) || pausedUntilAt > now
+          ? Math.min(plan.callsUntil(at), 1 + Math.floor(((at - nextAt) * budget) / awayMs))
+          : plan.callsUntil(at),
       nextAt,
       waiting: waiting.length,
       waitingPlaces: waiting.filter(({ place }) => place !== null).length,

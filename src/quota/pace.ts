@@ -25,6 +25,10 @@ const CATCH_UP = 1 / 6000;
 /** The plan of a large budget looks at this many of its slots, evenly spaced. */
 const SAMPLES = 128;
 
+export function isPaced(budget: number): boolean {
+  return budget >= MIN_PACED_BUDGET;
+}
+
 /** The times of the next calls of one urgency; monotonic. */
 export interface Plan {
   /** When the n-th call from now can be made, counted from 0. */
@@ -71,7 +75,7 @@ export class Pace {
     // The clock may advance during the calculation, so `now` is read only once.
     const freeAt = (n: number): number =>
       Math.max(now, this.#ledger.freeAt(n % budget)) + Math.floor(n / budget) * awayMs;
-    if (budget < MIN_PACED_BUDGET) return planOf(freeAt, 0);
+    if (!isPaced(budget)) return planOf(freeAt, 0);
 
     const even = awayMs / budget;
     const stretched = STRETCH[urgency] * even;

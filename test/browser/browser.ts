@@ -40,7 +40,7 @@ export interface Visit {
   moved(): Promise<string[]>;
   /** The axe rules that the page violates now, each with the elements. */
   axe(): Promise<string[]>;
-  /** Saves a picture of the whole page as it is now, under test-output/. */
+  /** With `PICTURES` set: saves a picture of the whole page as it is now, under test-output/. */
   picture(name: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -102,6 +102,7 @@ export async function visit(
       return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
     },
     async picture(name) {
+      if ((process.env["PICTURES"] ?? "") === "") return;
       mkdirSync(PICTURES, { recursive: true });
       await page.screenshot({ path: `${PICTURES}${name}.png`, fullPage: true });
     },

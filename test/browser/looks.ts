@@ -19,6 +19,11 @@ export const LOOKS: readonly Look[] = SIZES.flatMap((size) =>
   SCHEMES.flatMap((scheme) => LANGUAGES.map((language): Look => [language, scheme, size])),
 );
 
+/** Those that are tested: with `PICTURES=all` every one, by default each `every`-th. */
+export function looked<T>(all: readonly T[], every = all.length): readonly T[] {
+  return all.filter((_, at) => process.env["PICTURES"] === "all" || at % every === 0);
+}
+
 /** Elements that are larger than their space, and messages that push down the content below them. */
 export const CUT = `[...document.querySelectorAll(".domain, .state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
   .filter((one) => one.clientWidth > 1)

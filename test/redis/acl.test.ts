@@ -64,7 +64,6 @@ describeWithRedis("the Redis user of docs/going-live.md", () => {
       QUOTA_COLD_START: "assume-free",
       PROMISE_PRIVATE_KEY: newPromiseKey(),
       STAFF_TOKENS: TOKENS,
-      CLIENT_RATE_PER_MINUTE: "500",
       REDIS_URL: `rediss://storefront:${encodeURIComponent(password)}@localhost:${port}`,
       NODE_EXTRA_CA_CERTS: at("cert.pem"),
     };
@@ -97,10 +96,6 @@ describeWithRedis("the Redis user of docs/going-live.md", () => {
     expect((await second.ask(path, { headers: bearer("read") })).status).toBe(200);
     const purge = { method: "POST", headers: bearer("operate"), body: { what: "all" } };
     expect((await first.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
-    await until(
-      async () => (await first.ask("/v1/prices")).status === 429,
-      "the rejection over the client limit",
-    );
     expect((await second.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "pass" }] } });
     // `redis.lost` can only mean that the machine was busy for 100 ms.
     for (const { stdout } of replicas)

@@ -18,6 +18,7 @@ import {
   type Visit,
   visit,
 } from "../../../test/browser/browser.js";
+import { looked } from "../../../test/browser/looks.js";
 
 const ANNA = "anna-may-read-and-operate";
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -710,12 +711,17 @@ describeWithBrowser("the operator page", () => {
     }
   });
 
-  test.each([
-    ["desktop-light", { ...DESKTOP, colorScheme: "light" as const }],
-    ["desktop-dark", { ...DESKTOP, colorScheme: "dark" as const }],
-    ["phone-light", { ...PHONE, colorScheme: "light" as const }],
-    ["phone-dark", { ...PHONE, colorScheme: "dark" as const }],
-  ])("has no axe violations and fits the screen: %s", async (name, options) => {
+  test.each(
+    looked(
+      [
+        ["desktop-light", { ...DESKTOP, colorScheme: "light" }],
+        ["phone-light", { ...PHONE, colorScheme: "light" }],
+        ["desktop-dark", { ...DESKTOP, colorScheme: "dark" }],
+        ["phone-dark", { ...PHONE, colorScheme: "dark" }],
+      ] as const,
+      3,
+    ),
+  )("has no axe violations and fits the screen: %s", async (name, options) => {
     const visited = await openPage(options);
     const { page } = visited;
     const fits = () => page.evaluate("document.documentElement.scrollWidth <= innerWidth");

@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describeWithBrowser, PHONE } from "../../../test/browser/browser.js";
-import { LOOKS, screenOf } from "../../../test/browser/looks.js";
+import { looked, LOOKS, screenOf } from "../../../test/browser/looks.js";
 import { done, inspect, openShop, row, searchFor, texts } from "../../../test/browser/storefront.js";
 
 const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");
@@ -14,7 +14,7 @@ describeWithBrowser("an order", () => {
   const shop = openShop();
   const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
 
-  test.each(LOOKS)("can be made from search to checkout in %s, %s, on a %s", async (...seen) => {
+  test.each(looked(LOOKS, 7))("can be made from search to checkout in %s, %s, on a %s", async (...seen) => {
     const [language, colorScheme, name] = seen;
     const size = screenOf(seen);
     const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });

@@ -54,9 +54,7 @@ describeWithBrowser("typing", () => {
     expect(checks()).toBe(before);
   });
 
-  test.each(
-    [120, 250, 400].flatMap((keyMs) => NAMES.map((name, at) => [keyMs, name, at % 2 === 0] as const)),
-  )(
+  test.each(NAMES.map((name, at) => [[120, 250, 400][at % 3] ?? 0, name, at % 2 === 0] as const))(
     "at %i ms a key costs no call for %s before the search, which costs one for each TLD",
     async (keyMs, name, enters) => {
       await expireCaches();
