@@ -1,8 +1,8 @@
-/** `npm run bench -- http`: what an answer from memory costs, compared with the limit for Node and with what others would run. */
+/** `npm run bench -- http`: what answers cost, compared with bare node:http. */
 import { loadavg } from "node:os";
-import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
+import { type Candidate, candidates, type Running } from "./candidates.js";
 import { coresInWords } from "./cores.js";
-import { CONNECTIONS, generator, load } from "./load.js";
+import { CONNECTIONS, load } from "./load.js";
 import { type Comparison, interleaved, selected } from "./rounds.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { figure, median, table } from "./table.js";
@@ -26,12 +26,10 @@ export async function benchHttp({
   only = "",
   nodes = [THIS_NODE],
 }: Comparison): Promise<void> {
-  installPeers();
   const [busy = 0] = loadavg();
-  const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries: Entry[] = [];
   for (const node of nodes) {
-    const [bare, ...others] = candidates(node, upstream.port);
+    const [bare, ...others] = candidates(node);
     for (const candidate of [bare, ...selected(others, only)])
       if (candidate !== undefined) entries.push(await startCandidate(node, candidate));
   }
@@ -42,13 +40,12 @@ export async function benchHttp({
   }
   for (const entry of interleaved(rounds, entries)) entry.measures.push(await measure(entry, seconds));
   for (const { running } of entries) await running.server.stop();
-  await upstream.stop();
 
   for (const node of nodes)
     print(
       node,
       entries.filter((entry) => entry.node === node),
-      `${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
+      `${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; wrk, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
     );
 }
 

@@ -1,5 +1,5 @@
-/** Sends as many requests as a server can answer, over keep-alive connections from a separate process: wrk, or autocannon if wrk isn't installed. */
-import { execFile, spawnSync } from "node:child_process";
+/** Sends as many requests as a server can answer, over keep-alive connections from a separate process, wrk. */
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -23,8 +23,6 @@ const reportSchema = z.object({
 });
 export type LoadReport = Readonly<z.infer<typeof reportSchema>>;
 
-export const generator = spawnSync("wrk", ["-v"]).error ? "autocannon" : "wrk";
-
 const folder = temporaryFolder();
 const run = promisify(execFile);
 let asked = 0;
@@ -40,8 +38,7 @@ export async function load(
   seconds: number,
   core: Core = "load",
 ): Promise<LoadReport> {
-  const command = generator === "wrk" ? wrk(port, request, seconds) : autocannon(port, request, seconds);
-  const [program = "", ...args] = pinned(core, command);
+  const [program = "", ...args] = pinned(core, wrk(port, request, seconds));
   const { stdout } = await run(program, args);
   const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
   asked = (asked + report.requests + CONNECTIONS) % MILLION;
@@ -90,13 +87,4 @@ end
 `,
   );
   return ["wrk", ...flags, `http://${host}`];
-}
-
-function autocannon(
-  port: number,
-  { path, headers = {}, body }: HttpRequest,
-  seconds: number,
-): readonly string[] {
-  const job = { port, path, body, headers, seconds, connections: CONNECTIONS, from: asked, most: MILLION };
-  return [process.execPath, "test/bench/peers/autocannon.mjs", JSON.stringify(job)];
 }

@@ -1,7 +1,7 @@
 /** `npm run bench -- memory`: how much memory the service uses while a million different names are requested, and a million different clients ask. */
 import { HIT, startService } from "./candidates.js";
 import { coresInWords } from "./cores.js";
-import { generator, load, MILLION } from "./load.js";
+import { load, MILLION } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import type { Comparison } from "./rounds.js";
 import type { HttpRequest } from "./server.js";
@@ -51,7 +51,7 @@ async function ofNode(node: NodeProgram): Promise<void> {
       figure(slope(samples.filter((sample) => sample.requests >= requests / 2)) * 100_000),
     ]);
   }
-  console.log(`\nMemory of the service, Node ${node.version}; ${generator}; ${coresInWords()}`);
+  console.log(`\nMemory of the service, Node ${node.version}; ${coresInWords()}`);
   console.log(
     table(
       [

@@ -34,8 +34,6 @@ export interface ServerSettings {
   readonly command: readonly string[];
   readonly port: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** For a server whose forked processes do the work: words in their titles. */
-  readonly workers?: string;
   readonly core?: Core;
 }
 
@@ -53,12 +51,10 @@ export class Server {
   readonly port: number;
   readonly #child: ChildProcess;
   readonly #command: string;
-  readonly #workers: string | undefined;
 
-  constructor({ command, port, env = {}, workers, core = "server" }: ServerSettings) {
+  constructor({ command, port, env = {}, core = "server" }: ServerSettings) {
     this.port = port;
     this.#command = command.join(" ");
-    this.#workers = workers;
     const [program = "", ...args] = pinned(core, command);
     this.#child = spawn(program, args, {
       stdio: "ignore",
@@ -113,11 +109,7 @@ export class Server {
 
   /** The usage since the start, of all threads. */
   usage(): Usage {
-    const usages = this.#pids().map(usageOf);
-    return {
-      cpuMicroseconds: usages.reduce((sum, { cpuMicroseconds }) => sum + cpuMicroseconds, 0),
-      rssMb: usages.reduce((sum, { rssMb }) => sum + rssMb, 0),
-    };
+    return usageOf(String(this.#child.pid));
   }
 
   /** Stops the process until it is thawed, so that it takes no time from the others. */
@@ -139,14 +131,6 @@ export class Server {
 
   get #ended(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
-  }
-
-  #pids(): string[] {
-    const pid = String(this.#child.pid);
-    if (this.#workers === undefined) return [pid];
-    return spawnSync("pgrep", ["-P", pid, "-f", this.#workers], { encoding: "utf8" })
-      .stdout.trim()
-      .split("\n");
   }
 }
 

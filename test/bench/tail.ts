@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { HIT, liveAt, startPeer, startService } from "./candidates.js";
+import { HIT, liveAt, startBare, startService } from "./candidates.js";
 import { coresInWords, pinned, pinThisProcess } from "./cores.js";
 import { load } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
@@ -188,7 +188,7 @@ async function compared(
 }
 
 async function bareOn(node: NodeProgram): Promise<Subject> {
-  const server = await startPeer("bare.mjs", { node });
+  const server = await startBare(node);
   await warmUp(server);
   server.freeze();
   return { name: "bare node:http", server, pauses: true, purge: null };
