@@ -43,9 +43,9 @@ function share(
 // Visitors who search up to four times in a row come in bursts, and several bursts at once can be more than any budget serves in 8 s.
 describe.each([
   { bots: 5, botsRetry: false, maxSearches: 1, runs: 2, honest: 0.99, used: 0 },
-  { bots: 5, botsRetry: true, maxSearches: 4, runs: 6, honest: 0.97, used: 0 },
-  { bots: 20, botsRetry: false, maxSearches: 2, runs: 6, honest: 0.97, used: 0.95 },
-  { bots: 20, botsRetry: true, maxSearches: 2, runs: 6, honest: 0.97, used: 0 },
+  { bots: 5, botsRetry: true, maxSearches: 4, runs: 3, honest: 0.97, used: 0 },
+  { bots: 20, botsRetry: false, maxSearches: 2, runs: 3, honest: 0.97, used: 0.95 },
+  { bots: 20, botsRetry: true, maxSearches: 2, runs: 3, honest: 0.97, used: 0 },
   { bots: 100, botsRetry: false, maxSearches: 4, runs: 2, honest: 0.95, used: 0.95 },
 ])(
   "with $bots bots (retrying: $botsRetry) and up to $maxSearches searches per visitor,",

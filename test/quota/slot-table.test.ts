@@ -44,7 +44,7 @@ function play(slots: number, script: readonly Call[]): number[] {
     let slot = table.take(now);
     while (slot === undefined) {
       const soonest = Math.min(
-        Math.max(0, table.freeAt(0, 0) - now),
+        inFlight.length < slots ? Math.max(0, table.freeAt(0, 0) - now) : Infinity,
         ...inFlight.map(({ endsAt }) => endsAt - now),
       );
       now += Math.max(soonest, 1e-6);

@@ -32,8 +32,8 @@ function isSendable(text: string): boolean {
 const IDNA = idnaVectors()
   .map(({ source }) => source)
   .filter(isSendable);
-/** Every fortieth, so that all sections of the file are covered. */
-const IDNA_SAMPLE = IDNA.filter((_, index) => index % 40 === 0).flatMap((source) => [source, `${source}.af`]);
+/** Every hundredth; the parser itself is tested with all of them. */
+const IDNA_SAMPLE = IDNA.filter((_, index) => index % 100 === 0).flatMap((source) => [source, `${source}.af`]);
 
 const CONCURRENCY = 16;
 
@@ -111,7 +111,7 @@ describe("a hostile string used as a name", () => {
       // With an empty path segment, the path is that of the list.
       (text) => !isValid(text) && !(place.startsWith("path") && text === ""),
     );
-    expect(strings.length).toBeGreaterThan(700);
+    expect(strings.length).toBeGreaterThan(550);
     const calls = service.calls();
     expect(await faultsOf(strings, toRequest)).toEqual([]);
     expect(service.calls()).toBe(calls);
