@@ -33,7 +33,10 @@ const IDNA = idnaVectors()
   .map(({ source }) => source)
   .filter(isSendable);
 /** Every hundredth; the parser itself is tested with all of them. */
-const IDNA_SAMPLE = IDNA.filter((_, index) => index % 100 === 0).flatMap((source) => [source, `${source}.af`]);
+const IDNA_SAMPLE = IDNA.filter((_, index) => index % 100 === 0).flatMap((source) => [
+  source,
+  `${source}.af`,
+]);
 
 const CONCURRENCY = 16;
 

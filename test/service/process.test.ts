@@ -373,10 +373,7 @@ describe("a start", () => {
     await start(env).listening;
     const { setting, remedy } = await failureOf(start(env));
     // Two folders alone would be two records, each with the whole budget.
-    expect([setting, remedy]).toEqual([
-      "STATE_DIR",
-      "stop it, or run several replicas with REDIS_URL",
-    ]);
+    expect([setting, remedy]).toEqual(["STATE_DIR", "stop it, or run several replicas with REDIS_URL"]);
   });
 
   test("without space for STATE_DIR is advised to free it, not to choose another folder", () => {

@@ -276,6 +276,8 @@ ${tier}
       () => running.some((one) => countEvents(one, "account.tier.changed") > 0),
       "the report by the owner",
     );
-    expect(running.map((one) => countEvents(one, "account.tier.changed")).toSorted()).toEqual([0, 1]);
+    expect(running.map((one) => countEvents(one, "account.tier.changed")).toSorted((a, b) => a - b)).toEqual([
+      0, 1,
+    ]);
   });
 });

@@ -84,42 +84,39 @@ describeWithBrowser("the storefront", () => {
       ] as const,
       2,
     ),
-  )(
-    "has no layout shifts and is never wider than the screen: %s, %s",
-    async (name, language, size, word) => {
-      // Longer than the half second during which browsers attribute layout shifts to an input.
-      const late = async (route: Route): Promise<void> => {
-        await new Promise((later) => setTimeout(later, 550));
-        await route.continue();
-      };
-      let refused = false;
-      const { page, moved, picture } = await shop.visitor({
-        ...size,
-        language,
-        before: async (page) => {
-          for (const path of ["/v1/prices", "/v1/quotes"]) await page.route(path, late);
-          await page.route("/v1/search?*", async (route) => {
-            if (route.request().url().includes("only=known") || refused) return late(route);
-            refused = true;
-            await new Promise((later) => setTimeout(later, 550));
-            return route.fulfill(refusal("upstream_failed", 502));
-          });
-        },
-      });
-      await page.locator("#query").focus();
-      await page.keyboard.type("a-rather-long-name-that-somebody-may-want-to-have-for-the-shop");
-      await page.keyboard.press("Enter");
-      await page.locator('#search-status[data-kind="failed"]').waitFor();
-      await searchFor(page, word);
-      if (word === "google") await page.locator("#ideas").waitFor();
-      await row(page, `${word}.net.af`).locator("button").click();
-      await page.locator("#cart-confirm").click();
-      await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
-      await picture(`storefront-${name}-${language}`);
-      expect(await moved()).toEqual([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
-    },
-  );
+  )("has no layout shifts and is never wider than the screen: %s, %s", async (name, language, size, word) => {
+    // Longer than the half second during which browsers attribute layout shifts to an input.
+    const late = async (route: Route): Promise<void> => {
+      await new Promise((later) => setTimeout(later, 550));
+      await route.continue();
+    };
+    let refused = false;
+    const { page, moved, picture } = await shop.visitor({
+      ...size,
+      language,
+      before: async (page) => {
+        for (const path of ["/v1/prices", "/v1/quotes"]) await page.route(path, late);
+        await page.route("/v1/search?*", async (route) => {
+          if (route.request().url().includes("only=known") || refused) return late(route);
+          refused = true;
+          await new Promise((later) => setTimeout(later, 550));
+          return route.fulfill(refusal("upstream_failed", 502));
+        });
+      },
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("a-rather-long-name-that-somebody-may-want-to-have-for-the-shop");
+    await page.keyboard.press("Enter");
+    await page.locator('#search-status[data-kind="failed"]').waitFor();
+    await searchFor(page, word);
+    if (word === "google") await page.locator("#ideas").waitFor();
+    await row(page, `${word}.net.af`).locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+    await picture(`storefront-${name}-${language}`);
+    expect(await moved()).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+  });
 
   test.each(
     looked(

@@ -178,7 +178,9 @@ describeWithBrowser("every state of the storefront", () => {
   const shop = openShop();
 
   const cases = Object.keys(STATES).flatMap((state, n) =>
-    looked([...LOOKS.slice(n % LOOKS.length), ...LOOKS.slice(0, n % LOOKS.length)]).map((seen) => [state, ...seen] as const),
+    looked([...LOOKS.slice(n % LOOKS.length), ...LOOKS.slice(0, n % LOOKS.length)]).map(
+      (seen) => [state, ...seen] as const,
+    ),
   );
   test.each(cases)("fits the screen and passes axe: %s, in %s, %s, on a %s", async (name, ...seen) => {
     const state = STATES[name];
