@@ -140,7 +140,7 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
 
 const REDIS_CHECKS: Readonly<Record<RedisStatus, HealthCheck>> = {
   shared: { status: "pass" },
-  refusing: { status: "warn", output: "Refuses commands, so no calls are made." },
+  refusing: { status: "warn", output: "Refuses commands, so calls may stop." },
   gone: { status: "warn", output: "Unreachable, so no calls are made." },
   none: { status: "pass", output: "Not configured." },
 };

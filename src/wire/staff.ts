@@ -188,7 +188,7 @@ const operation = z.enum(OPERATIONS);
 export const endedEpochShape = z
   .strictObject({
     at: dateTime,
-    evidence: z.enum(["tier", "quote", "purge", "replica"]),
+    evidence: z.enum(["tier", "quote", "purge"]),
     tld: tld.optional(),
     action: action.optional(),
     years: years.optional(),

@@ -1,7 +1,8 @@
 /** Three replicas, a real Redis and the sandbox over HTTP: who calls, what the others do, and how the owner changes. */
-import { afterEach, describe, expect, test } from "@jest/globals";
+import { afterEach, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { type Fleet, type Replica, startFleet } from "../support/fleet.js";
+import { describeWithRedis } from "../support/redis.js";
 import { type Answer, bearer, callsOf, CHECK, problemOf } from "../support/service.js";
 
 const SMALL = { UPSTREAM_RATE_LIMIT: "43", UPSTREAM_RATE_HEADROOM: "3" };
@@ -36,7 +37,7 @@ async function asked(
   return answer;
 }
 
-describe("three replicas", () => {
+describeWithRedis("three replicas", () => {
   test("answer as one: only the owner calls, once for a name, whichever replica is asked", async () => {
     fleet = await startFleet(3);
     const before = callsOf(fleet.sandbox, CHECK);
@@ -97,7 +98,7 @@ describe("three replicas", () => {
   });
 });
 
-describe("an orderly change of the owner", () => {
+describeWithRedis("an orderly change of the owner", () => {
   test("keeps what was known, the table, places and promises, and takes seconds", async () => {
     fleet = await startFleet(3, SMALL);
     const first = await fleet.owner();
@@ -132,7 +133,7 @@ describe("an orderly change of the owner", () => {
   });
 });
 
-describe("an owner that is lost", () => {
+describeWithRedis("an owner that is lost", () => {
   test("leaves known names answered, and new ones told the wait of a window", async () => {
     fleet = await startFleet(3, SMALL);
     const first = await fleet.owner();
@@ -166,7 +167,7 @@ describe("an owner that is lost", () => {
   });
 });
 
-describe("without Redis", () => {
+describeWithRedis("without Redis", () => {
   test("no call is made after four seconds, what is known is answered, and it goes on within seconds", async () => {
     fleet = await startFleet(2, SMALL);
     const owner = await fleet.owner();

@@ -508,7 +508,7 @@ export interface components {
                     /** Format: date-time */
                     readonly at: string;
                     /** @enum {string} */
-                    readonly evidence: "tier" | "quote" | "purge" | "replica";
+                    readonly evidence: "tier" | "quote" | "purge";
                     readonly tld?: string;
                     /** @enum {string} */
                     readonly action?: "registration" | "renewal" | "transfer" | "restore";

@@ -95,17 +95,16 @@ function credentialAlarms({ credentials }: Source, add: Add): void {
 }
 
 function redisAlarms({ redis }: Source, add: Add): void {
-  const share = "Each replica uses its own share of the quota.";
   add(
     redis === "refusing",
     "warn",
-    `Redis refuses commands. ${share}`,
+    "Redis refuses commands. Nothing new is saved, and calls may stop.",
     "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
   );
   add(
     redis === "gone",
     "warn",
-    `Redis can't be reached. ${share}`,
+    "Redis can't be reached. Until it can, no calls are made.",
     "Restart it; the service reconnects automatically.",
   );
 }
