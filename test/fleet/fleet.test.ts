@@ -118,13 +118,25 @@ describeWithRedis("an orderly change of the owner", () => {
     const rest = others(first);
     const second = await fleet.owner(fleet.replicas);
     expect(second).not.toBe(first);
-    // A new owner asks for doubtful prices first, which may take the slot of one of them.
-    let served = 0;
+    // The age of the note is measured by Redis, for which no time has passed while that of the test did. So a holder may be told a second or two more.
+    const obey = async (name: string): Promise<number> => {
+      for (let times = 0; times < 5; times += 1) {
+        const answer = await (rest[0] ?? second).ask(availability(name));
+        if (answer.status === 200) return 200;
+        const { kept, retryAfter = 0 } = problemOf(answer);
+        if (kept !== true || retryAfter > 3) break;
+        await new Promise<void>((back) => void fleet.clock.after(retryAfter * 1000, back));
+      }
+      return 503;
+    };
+    const returning: Promise<number>[] = [];
     for (const { name, inMs } of told.slice(0, 6)) {
       await fleet.pass(Math.max(0, inMs - fleet.clock.monotonic()));
-      const { status } = await asked(rest[0] ?? second, availability(name));
-      if (status === 200) served += 1;
+      returning.push(obey(name));
     }
+    const [statuses] = await Promise.all([Promise.all(returning), fleet.pass(20_000)]);
+    const served = statuses.filter((status) => status === 200).length;
+    // A new owner asks for doubtful prices first, which may take the slot of one of them.
     expect(served).toBeGreaterThanOrEqual(5);
     // The one that stepped down hands on, too.
     expect((await first.ask("/v1/prices")).status).toBe(200);
