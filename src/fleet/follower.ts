@@ -194,7 +194,7 @@ export function createFollower(
         return void taken.then(() => {
           next();
         });
-      // Whoever gets a request that was handed on, and isn't the owner, says so: it is never handed on again.
+      // A forwarded request is never forwarded again, or two replicas could send it back and forth.
       if (handed.has(request)) {
         response.setHeader(TOKEN, "not the owner");
         return next(unavailable(RETRY_MS));

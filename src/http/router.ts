@@ -38,7 +38,6 @@ interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" |
   readonly phase: () => Phase;
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
-  /** Null without other replicas. */
   /** With several replicas: hands on what only the owner can answer. */
   readonly handOn: RequestHandler | null;
   /** With several replicas: sends a kept answer in place of a 503. */

@@ -1,7 +1,7 @@
 /**
  * The line in front of the ledger. A request that can be served in time waits, any other is refused with the second at which to come back. Served
  * in this order: carts, until they have had half of the calls of the window; places; then the client that has used least lately, and among these
- * whoever asked first; refreshes; suggestions. No call stays unused while a request that may use it waits.
+ * whoever asked first; refreshes; suggestions. A free call is used at once if a request may use it.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError, shuttingDown, unavailable } from "../errors.js";

@@ -32,7 +32,7 @@ export interface Ticket {
   readonly client: string;
   /** When its holder first asked, or last came back too early. Monotonic, as all times here. */
   askedAt: number;
-  /** When it was told to come back; null if it hasn't been refused. */
+  /** The time given in its last refusal; null before the first. */
   dueAt: number | null;
   kept: boolean;
   early: number;
@@ -305,7 +305,7 @@ function secondOf(at: number): number {
   return at === Infinity ? Infinity : Math.floor(at / SECOND_MS);
 }
 
-/** The longest wait that is told: a window; longer only until the first call after a cold start or a pause. */
+/** The longest retry time: a window, or the time until the first call after a cold start or a pause if that is longer. */
 function horizonSeconds({ now, windowMs, pausedUntilAt, nextAt }: Outlook): number {
   const seconds = Math.floor(Math.max(windowMs, nextAt - now) / SECOND_MS);
   return Math.max(1, seconds, Math.ceil((pausedUntilAt - now) / SECOND_MS));

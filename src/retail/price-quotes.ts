@@ -19,7 +19,7 @@ import type { InEpoch, PriceEpochs } from "./price-epoch.js";
 export interface Quote {
   readonly wholesale: Wholesale;
   readonly epoch: string;
-  /** What the upstream quoted before its last change, as far as any replica has seen. */
+  /** What the upstream quoted before its last change. */
   readonly former: Wholesale | null;
 }
 

@@ -3,7 +3,6 @@ import { fileURLToPath } from "node:url";
 import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { freePort } from "../support/free-port.js";
 import { upstreamAt } from "../support/upstream.js";
-import type { Core } from "./cores.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { type HttpRequest, Server, temporaryFolder } from "./server.js";
 
@@ -25,7 +24,6 @@ export interface Candidate {
 
 interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
-  readonly core?: Core;
   readonly node?: NodeProgram;
 }
 
@@ -45,11 +43,7 @@ export function liveAt(upstream: Pick<Sandbox, "url" | "credential">): Readonly<
 }
 
 /** The service with its embedded sandbox, and without client limits unless `env` sets them. */
-export async function startService({
-  env = {},
-  core = "server",
-  node = THIS_NODE,
-}: StartOptions = {}): Promise<Server> {
+export async function startService({ env = {}, node = THIS_NODE }: StartOptions = {}): Promise<Server> {
   return new Server({
     command: [node.path, "dist/main.js"],
     port: await freePort(),
@@ -59,7 +53,6 @@ export async function startService({
       STATE_DIR: temporaryFolder(),
       ...env,
     },
-    core,
   });
 }
 

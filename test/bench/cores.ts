@@ -5,11 +5,11 @@ const [serverCore, loadCore] = allowedCores();
 const CORES =
   serverCore === undefined || loadCore === undefined ? null : { server: serverCore, load: loadCore };
 
-export type Core = "server" | "load" | "any";
+export type Core = "server" | "load";
 
 /** Wraps `command` so that it runs on this core. Its process id is still that of the command. */
 export function pinned(side: Core, command: readonly string[]): readonly string[] {
-  return CORES && side !== "any" ? ["taskset", "-c", String(CORES[side]), ...command] : command;
+  return CORES ? ["taskset", "-c", String(CORES[side]), ...command] : command;
 }
 
 export function coresInWords(): string {

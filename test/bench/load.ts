@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { type Core, pinned } from "./cores.js";
+import { pinned } from "./cores.js";
 import { type HttpRequest, temporaryFolder } from "./server.js";
 
 export const CONNECTIONS = 50;
@@ -32,13 +32,8 @@ let scripts = 0;
  * If the path or a header contains `{n}` or `{address}` (only one of them, once), each request has a different number or IPv4 address. They
  * continue where the last load ended.
  */
-export async function load(
-  port: number,
-  request: HttpRequest,
-  seconds: number,
-  core: Core = "load",
-): Promise<LoadReport> {
-  const [program = "", ...args] = pinned(core, wrk(port, request, seconds));
+export async function load(port: number, request: HttpRequest, seconds: number): Promise<LoadReport> {
+  const [program = "", ...args] = pinned("load", wrk(port, request, seconds));
   const { stdout } = await run(program, args);
   const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
   asked = (asked + report.requests + CONNECTIONS) % MILLION;

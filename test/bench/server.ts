@@ -5,7 +5,7 @@ import { type Agent, type IncomingHttpHeaders, request as httpRequest } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Core, pinned } from "./cores.js";
+import { pinned } from "./cores.js";
 
 const START_WITHIN_MS = 30_000;
 /** The clock tick that Linux reports to programs, whatever the kernel's own tick is. */
@@ -34,7 +34,6 @@ export interface ServerSettings {
   readonly command: readonly string[];
   readonly port: number;
   readonly env?: Readonly<Record<string, string>>;
-  readonly core?: Core;
 }
 
 /** A folder that is removed when the benchmark ends. */
@@ -52,10 +51,10 @@ export class Server {
   readonly #child: ChildProcess;
   readonly #command: string;
 
-  constructor({ command, port, env = {}, core = "server" }: ServerSettings) {
+  constructor({ command, port, env = {} }: ServerSettings) {
     this.port = port;
     this.#command = command.join(" ");
-    const [program = "", ...args] = pinned(core, command);
+    const [program = "", ...args] = pinned("server", command);
     this.#child = spawn(program, args, {
       stdio: "ignore",
       env: { PATH: process.env["PATH"], HOST: "127.0.0.1", PORT: String(port), ...env },

@@ -9,18 +9,11 @@ import { addPages } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/edge/problems.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
+import { NO_SHOP } from "../support/no-shop.js";
 
 const log = createLog("error");
 const withPages = (storefront: boolean) => {
-  const shop = {
-    name: null,
-    logo: null,
-    email: null,
-    phone: null,
-    terms: null,
-    privacy: null,
-    restoreIncludesRenewal: null,
-  };
+  const shop = NO_SHOP;
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
   const retail = { shop, catalog: [] };
   const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, retail: () => retail });

@@ -5,6 +5,7 @@ import { decimal, parseWholesale, retailOf, type Wholesale } from "../../src/mon
 import { createRetailPolicy, marginWarnings, type PriceResult } from "../../src/retail/policy.js";
 import type { Pricing, Promotion, RetailConfig } from "../../src/retail/price-file/retail-config.js";
 import { oracle } from "./oracle.js";
+import { NO_SHOP } from "../support/no-shop.js";
 
 const NOW = Date.parse("2026-03-21T00:00:00Z");
 const ONE_YEAR = { tld: ".af", action: "registration", years: 1 } as const;
@@ -26,15 +27,7 @@ function configOf(pricing: Partial<Pricing>, more: Partial<RetailConfig> = {}): 
     promotions: [],
     promise: { validMs: 900_000 },
     suggestions: null,
-    shop: {
-      name: null,
-      logo: null,
-      email: null,
-      phone: null,
-      terms: null,
-      privacy: null,
-      restoreIncludesRenewal: null,
-    },
+    shop: NO_SHOP,
     ...more,
   };
 }

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRetailPolicy } from "../../src/retail/policy.js";
 import { parseRetailConfig } from "../../src/retail/price-file/parse.js";
 import type { RetailConfig } from "../../src/retail/price-file/retail-config.js";
+import { NO_SHOP } from "../support/no-shop.js";
 
 const CONTRACT_EXAMPLE = `
 currency: USD
@@ -81,15 +82,7 @@ describe("a valid config", () => {
       ],
       promise: { validMs: 900_000 },
       suggestions: null,
-      shop: {
-        name: null,
-        logo: null,
-        email: null,
-        phone: null,
-        terms: null,
-        privacy: null,
-        restoreIncludesRenewal: null,
-      },
+      shop: NO_SHOP,
     });
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });
