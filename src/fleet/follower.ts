@@ -9,7 +9,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { PROBLEMS, ServiceError, unavailable } from "../errors.js";
 import { wasHandedOn } from "../http/edge/client.js";
-import { CLIENT_FIELDS, FRESH_FOR, isPublic } from "../http/edge/answers.js";
+import { CLIENT_FIELDS, FRESH_FOR, isNotModified, isPublic } from "../http/edge/answers.js";
 import type { Fleet, Member } from "./lease.js";
 
 /** The token of the replica that a request is handed on to, and the visitor's address. */
@@ -225,7 +225,7 @@ export function createFollower(
 function repeat({ status, headers, body }: Finished, request: Request, response: Response): void {
   for (const [name, value] of headers) response.setHeader(name, value);
   const etag = response.getHeader("etag");
-  const isKnown = typeof etag === "string" && request.headers["if-none-match"] === etag;
+  const isKnown = typeof etag === "string" && isNotModified(request.headers["if-none-match"], etag);
   response.statusCode = isKnown ? 304 : status;
   response.end(isKnown ? undefined : body);
 }
