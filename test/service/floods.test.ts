@@ -10,7 +10,7 @@ const MAX_RSS_MB = 600;
 const SPARE_DESCRIPTORS = 100;
 const SOCKETS = 60;
 /** More than a connection serves. Node reads a whole packet of them at once, and V8 collects what they leave only later. */
-const REQUESTS = 500;
+const REQUESTS = 150;
 const STOP_SOON = { SHUTDOWN_GRACE_MS: "300" };
 
 /** Memory and descriptors are read from /proc. */
@@ -71,30 +71,27 @@ const ROUTES = [
 ];
 
 onLinux("a client that never reads", () => {
-  test.each(["120", "1000000000"])(
-    "costs bounded memory and descriptors, with a limit of %s requests a minute",
-    async (limit) => {
-      const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit, ...STOP_SOON });
-      expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
-      const others = new Agent({ keepAlive: false });
-      const ask = asker(port, others);
-      const peak = await peakUse(started.child, async () => {
-        for (const path of ROUTES) {
-          for (let count = 0; count < SOCKETS / ROUTES.length; count += 1)
-            open(port).pause().write(get(path).repeat(REQUESTS));
-        }
-        await until(() =>
-          [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
-        );
-        for (let count = 0; count < 40; count += 1) {
-          expect((await ask("/livez")).status).toBe(200);
-          expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
-        }
-      });
-      expect(peak.rssMb).toBeLessThan(MAX_RSS_MB);
-      expect(peak.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
-    },
-  );
+  test("costs bounded memory and descriptors", async () => {
+    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000", ...STOP_SOON });
+    expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
+    const others = new Agent({ keepAlive: false });
+    const ask = asker(port, others);
+    const peak = await peakUse(started.child, async () => {
+      for (const path of ROUTES) {
+        for (let count = 0; count < SOCKETS / ROUTES.length; count += 1)
+          open(port).pause().write(get(path).repeat(REQUESTS));
+      }
+      await until(() =>
+        [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
+      );
+      for (let count = 0; count < 20; count += 1) {
+        expect((await ask("/livez")).status).toBe(200);
+        expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
+      }
+    });
+    expect(peak.rssMb).toBeLessThan(MAX_RSS_MB);
+    expect(peak.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
+  });
 
   test("doesn't keep the service from stopping", async () => {
     const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000", ...STOP_SOON });
@@ -136,7 +133,7 @@ onLinux("a log that nobody reads", () => {
     const peak = await peakUse(started.child, async () => {
       const requests = get("/livez", { "X-Request-Id": "x".repeat(64) }).repeat(99);
       const last = get("/livez", { "X-Request-Id": "x".repeat(64), Connection: "close" });
-      for (let connections = 0; connections < 600; connections += 1) {
+      for (let connections = 0; connections < 300; connections += 1) {
         const socket = open(port).resume();
         socket.write(requests + last);
         await new Promise((closed) => socket.once("close", closed));
@@ -154,8 +151,8 @@ onLinux("a log that nobody reads", () => {
         .map((line) => Number(/"event":"log\.dropped","lines":(\d+)/.exec(line)?.[1] ?? 0))
         .reduce((sum, lines) => sum + lines, 0);
     const kept = (): number => started.stdout.filter((line) => line.includes('"http.request"')).length;
-    await until(() => kept() + dropped() >= 60_000, "every line, kept or counted");
-    expect(kept()).toBeLessThan(60_000);
+    await until(() => kept() + dropped() >= 30_000, "every line, kept or counted");
+    expect(kept()).toBeLessThan(30_000);
   });
 });
 
