@@ -23,7 +23,16 @@ const words = [
   "system-error.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", "redis-address.ts", ...engines, "metrics.ts", "auth/", "config/"];
+const seen = [
+  ...words,
+  "redis.ts",
+  "redis-address.ts",
+  ...engines,
+  "metrics.ts",
+  "staff/staff-tokens.ts",
+  "customers/",
+  "config/",
+];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:bounded-map|errors|domain-name|idna2008|money|clock|request-ids|file-text|json|secret|logger|root|saved-file|state-dir|system-error)\\.ts":
@@ -31,43 +40,49 @@ const rooms = {
   "redis(?:-address)?\\.ts": words,
   "quota/": words,
   "cache/": words,
-  "audit/": words,
   "wire/": [...words, "upstream/", "quota/lane.ts"],
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
-  "auth/": [...words, "cache/"],
-  "config/": [...words, "redis-address.ts", "auth/", ...engines],
+  "staff/staff-tokens\\.ts": [...words, "wire/scopes.ts"],
+  "staff/(?:audit|act-file)\\.ts": [...words, "staff/"],
+  "customers/": [...words, "cache/"],
+  "config/": [...words, "redis-address.ts", "staff/staff-tokens.ts", "customers/", ...engines],
   "storefront/": seen,
-  "account/": seen,
+  "staff/(?:account|account-facts)\\.ts": [...seen, "staff/"],
   // What the next owner needs, in files or in Redis; then who may call the upstream; at last, outside of HTTP, who hands requests on.
-  "store\\.ts": [...words, "audit/", "retail/"],
+  "store\\.ts": [...words, "staff/audit.ts", "staff/act-file.ts", "retail/"],
   "fleet/(?:redis-(?:connection|link|store)|address)\\.ts": [
     ...words,
     "redis.ts",
     "redis-address.ts",
     "store.ts",
-    "audit/",
+    "staff/audit.ts",
+    "staff/act-file.ts",
     "retail/",
   ],
   "fleet/lease\\.ts": [...words, "redis.ts", "quota/"],
   "fleet/follower\\.ts": [...words, "fleet/", "http/edge/"],
-  "pools\\.ts": [...seen, "storefront/", "account/"],
+  "pools\\.ts": [...seen, "storefront/", "staff/account.ts", "staff/account-facts.ts"],
   "engine\\.ts": [
     ...seen,
     "pools.ts",
     "storefront/",
-    "account/",
-    "audit/",
+    "staff/account.ts",
+    "staff/account-facts.ts",
+    "staff/audit.ts",
+    "staff/act-file.ts",
     "store.ts",
     "fleet/lease.ts",
     "fleet/redis-store.ts",
   ],
-  "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "storefront/"],
-  "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "account/", "audit/", "store.ts"],
+  "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "storefront/", "staff/overview.ts"],
+  // What staff see of everything.
+  "staff/": [...seen, "wire/", "pools.ts", "engine.ts", "store.ts"],
+  "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "staff/", "store.ts"],
   "probe/": [...seen, "fleet/lease.ts", "fleet/redis-link.ts"],
-  "keys/": [...words, "auth/", "retail/promise.ts"],
-  "app\\.ts": [...seen, "engine.ts", "http/", "fleet/"],
+  "keys/": [...words, "staff/staff-tokens.ts", "retail/promise.ts"],
+  "app\\.ts": [...seen, "engine.ts", "http/", "staff/", "fleet/"],
   "start-failure\\.ts": ["config/"],
   "service\\.ts": [...seen, "fleet/redis-link.ts", "app.ts", "start-failure.ts"],
   "main\\.ts": ["service.ts"],
@@ -92,7 +107,7 @@ const homes = {
   ioredis: "fleet/redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|fleet/follower\\.ts$)",
   "prom-client": "metrics\\.ts$",
-  jose: "(?:retail/promise-check|auth/customer-tokens)\\.ts$",
+  jose: "(?:retail/promise-check|customers/customer-tokens)\\.ts$",
 };
 
 const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");

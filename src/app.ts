@@ -8,12 +8,13 @@ import { createFollower } from "./fleet/follower.js";
 import { addressOf, isHandedOn } from "./http/edge/client.js";
 import { createColdLimit } from "./http/edge/cold-limit.js";
 import { asks, createAccessLog } from "./http/edge/context.js";
+import { createProxyWatch } from "./http/edge/proxy-watch.js";
 import { serve } from "./http/edge/server.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { createFinishedAnswers } from "./http/finished-answers.js";
 import type { Phase } from "./http/health.js";
-import { createMonitoring } from "./http/monitoring.js";
-import type { Ownership } from "./http/overview.js";
+import { createMonitoring } from "./staff/monitoring.js";
+import type { Ownership } from "./staff/overview.js";
 import { createRouter } from "./http/router.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { createMetrics } from "./metrics.js";
@@ -84,11 +85,13 @@ export function createApp(settings: AppSettings): App {
     clock: factClock,
   });
   const accessLog = createAccessLog(log, metrics, clock);
+  const proxy = createProxyWatch({ hops: config.trustProxyHops, log });
   const monitoring = createMonitoring({
     ...settings,
     engine,
     metrics,
     owner,
+    proxy: proxy.state,
     refusals: () => ({ requests: router.refused(), cold: cold.refused(), locally: refusedLocally }),
   });
   const router = createRouter({
@@ -102,6 +105,7 @@ export function createApp(settings: AppSettings): App {
     ask,
     phase: () => phase,
     accessLog,
+    proxyWatch: proxy.watch,
     onProblem,
     handOn: follower && follower.handOn(addressOf),
     insteadOfFailing: follower && follower.insteadOfFailing,

@@ -119,6 +119,11 @@ export function justAfter(stampMs: number): number {
   return stampMs + STAMP_STEP_MS / 2;
 }
 
+/** RFC 3339, UTC. */
+export function instant(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
 /** Writes times as RFC 3339 in UTC. The last result is kept, because writing one takes a microsecond and many in a row are the same. */
 export function isoTimes(): (atMs: number) => string {
   let lastMs = NaN;

@@ -1,8 +1,8 @@
 /** Assembles everything except HTTP: quota, upstream, cache, retail prices, storefront, account and audit log. */
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { type Account, createAccount } from "./account/account.js";
-import { type Audit, createAudit } from "./audit/audit.js";
+import { type Account, createAccount } from "./staff/account.js";
+import { type Audit, createAudit } from "./staff/audit.js";
 import { type Clock, createStamps, onWallClockSetBack } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";

@@ -1,5 +1,5 @@
 /** The pools of facts: what each keeps, for how long, and which of two overlapping facts wins. */
-import type { AccountFact } from "./account/account-facts.js";
+import type { AccountFact } from "./staff/account-facts.js";
 import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
 import type { Clock } from "./clock.js";
 import type { CacheConfig } from "./config/cache.js";

@@ -3,8 +3,8 @@
  * here, and `createRedisStore` in `fleet/`.
  */
 import { join } from "node:path";
-import type { ActStore } from "./audit/audit.js";
-import { createActFile } from "./audit/act-file.js";
+import type { ActStore } from "./staff/audit.js";
+import { createActFile } from "./staff/act-file.js";
 import type { Clock } from "./clock.js";
 import type { Log } from "./logger.js";
 import type { PromiseStore } from "./retail/promise.js";

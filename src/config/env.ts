@@ -1,8 +1,8 @@
 /** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once. */
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import { type CustomerSettings, MIN_CUSTOMER_SECRET_BYTES } from "../auth/customer-tokens.js";
-import { parseStaffTokens } from "../auth/staff-tokens.js";
+import { type CustomerSettings, MIN_CUSTOMER_SECRET_BYTES } from "../customers/customer-tokens.js";
+import { parseStaffTokens } from "../staff/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
 import { parseRedisAddress } from "../redis-address.js";

@@ -1,6 +1,6 @@
 /** What the next owner needs, in Redis. What can't be written while Redis is away is written afterwards. */
 import { z } from "zod";
-import { KEPT_MS, MAX_KEPT, parseAct } from "../audit/audit.js";
+import { KEPT_MS, MAX_KEPT, parseAct } from "../staff/audit.js";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import { parseJson } from "../json.js";

@@ -1,10 +1,7 @@
 /** Records the actions of staff when their requests are answered. */
 import type { RequestHandler } from "express";
-import type { Act, Audit } from "../audit/audit.js";
-import type { AnswerOf } from "../wire/answer.js";
-import type { auditShape } from "../wire/operators.js";
+import type { Act, Audit } from "../staff/audit.js";
 import { contextOf } from "./edge/context.js";
-import { instant } from "./presenters.js";
 
 /** Records the action when its answer has been sent or the client has disconnected. */
 export function audited(audit: Audit, what: Act["what"]): RequestHandler {
@@ -23,19 +20,5 @@ export function audited(audit: Audit, what: Act["what"]): RequestHandler {
       note("interrupted");
     });
     next();
-  };
-}
-
-export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> {
-  return {
-    acts: acts.map(({ id, whenMs, who, what, subject, outcome, times }) => ({
-      id,
-      when: instant(whenMs),
-      who,
-      what,
-      subject,
-      outcome,
-      times,
-    })),
   };
 }

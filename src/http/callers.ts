@@ -1,7 +1,7 @@
 /** Who makes a request: a member of staff or a customer with a token, or a client known only by its address. Wrong tokens are logged and limited. */
 import type { Request, Response } from "express";
-import type { CustomerTokens, OwnNames } from "../auth/customer-tokens.js";
-import type { StaffToken, StaffTokens } from "../auth/staff-tokens.js";
+import type { CustomerTokens, OwnNames } from "../customers/customer-tokens.js";
+import type { StaffToken, StaffTokens } from "../staff/staff-tokens.js";
 import type { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { markOf } from "./edge/client.js";

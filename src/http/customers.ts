@@ -1,6 +1,6 @@
 /** The routes for customers' own domains. Any other name gets the same 404 as one that doesn't exist. */
 import type { IRouter, Request, Response } from "express";
-import type { CustomerDomain } from "../account/account.js";
+import type { CustomerDomain } from "../staff/account.js";
 import type { DomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, ServiceError } from "../errors.js";

@@ -1,5 +1,6 @@
 /** Liveness, readiness and health: coarse states without business figures. None of them contacts the upstream. */
 import type { IRouter } from "express";
+import type { HealthCheck, HealthChecks } from "../staff/overview.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { healthShape } from "../wire/service.js";
 import { route } from "./routes.js";
@@ -7,19 +8,12 @@ import { route } from "./routes.js";
 /** Requests should be sent here only while `ready`. While `draining`, they are still served; while `stopping`, they are refused. */
 export type Phase = "starting" | "ready" | "draining" | "stopping";
 
-type CheckStatus = "pass" | "warn" | "fail";
-
-export interface HealthCheck {
-  readonly status: CheckStatus;
-  readonly output?: string;
-}
-
 export interface HealthParts {
   readonly version: string;
   /** Says whether the upstream is the sandbox or live. */
   readonly description: string;
   readonly phase: () => Phase;
-  readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices" | "owner", HealthCheck>>;
+  readonly checks: () => HealthChecks;
 }
 
 export function addHealthRoutes(router: IRouter, { version, description, phase, checks }: HealthParts): void {
@@ -40,7 +34,8 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
   route(router, "/health", {
     GET: (_request, response) => {
       const states = checks();
-      const isAny = (grade: CheckStatus) => Object.values(states).some(({ status }) => status === grade);
+      const isAny = (grade: HealthCheck["status"]) =>
+        Object.values(states).some(({ status }) => status === grade);
       const worst = isAny("fail") ? "fail" : isAny("warn") ? "warn" : "pass";
       const body: AnswerOf<typeof healthShape> = {
         status: worst,
@@ -52,6 +47,7 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
           redis: [states.redis],
           prices: [states.prices],
           owner: [states.owner],
+          proxy: [states.proxy],
         },
       };
       response

@@ -1,19 +1,20 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
-import type { UnknownDomain } from "../account/account.js";
+import type { UnknownDomain } from "../staff/account.js";
 import type { Known } from "../cache/cache.js";
 import { isoTimes } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import { presentRetail, type Retail, totalsOf } from "../money.js";
 import type { AppliedPromotion, RetailPolicy } from "../retail/policy.js";
-import type { PriceFact } from "../retail/price-list.js";
+import { oldest, type PriceFact } from "../retail/price-list.js";
 import type { Availability } from "../storefront/availability.js";
 import type { Cart, TermQuote } from "../storefront/quotes.js";
 import type { SearchedName, Unknown } from "../storefront/search.js";
 import type { Combination, DomainRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { customerDomainShape, unknownDomainShape } from "../wire/customers.js";
-import type { domainRecordShape, originShape } from "../wire/staff.js";
+import { presentOrigin, presentPromotion } from "../wire/parts.js";
+import type { domainRecordShape } from "../wire/staff.js";
 import type * as visitor from "../wire/visitors.js";
 import { retryAfterSeconds } from "./edge/problems.js";
 
@@ -109,14 +110,6 @@ function presentLineProblem({ code, detail, retryAfterMs }: ServiceError) {
   };
 }
 
-/** An empty object without a promotion, to be spread. */
-export function presentPromotion(promotion: AppliedPromotion | undefined) {
-  if (promotion === undefined) return {};
-  return {
-    promotion: { id: promotion.id, regular: presentRetail(promotion.regular), until: promotion.until },
-  };
-}
-
 export function presentDomain(record: DomainRecord): AnswerOf<typeof domainRecordShape> {
   const { domain, status, registeredAt, expiresAt, autoRenew, nameservers } = record;
   return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
@@ -145,12 +138,6 @@ export function presentUnknownDomain({
   return { domain: name.ascii, status: "unknown", retryAfter: retryAfterSeconds(retryAfterMs) };
 }
 
-/** The age and origin of an answer. */
-export function presentOrigin({ asOfMs, source }: Known<unknown>): AnswerOf<typeof originShape> {
-  const origin = source === "stale" ? "stale" : source === "hit" ? "cache" : "upstream";
-  return { asOf: instant(asOfMs), source: origin };
-}
-
 /** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
   const startMs = Math.floor(atMs / 60_000) * 60_000;
@@ -159,13 +146,3 @@ function minute(atMs: number): string {
 
 /** Most facts of an answer are of the same minute, and most promises expire in the same second. */
 const [minuteText, expiryText] = [isoTimes(), isoTimes()];
-
-/** RFC 3339, UTC. */
-export function instant(atMs: number): string {
-  return new Date(atMs).toISOString();
-}
-
-/** When the oldest of the facts was requested, or `otherwise` without any. */
-export function oldest(facts: readonly PriceFact[], otherwise: number): number {
-  return facts.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
-}

@@ -1,7 +1,7 @@
 /** All middleware and routes in order: what applies to every request, then visitors, customers, staff, documents and pages. */
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
-import { createCustomerTokens } from "../auth/customer-tokens.js";
-import { createStaffTokens } from "../auth/staff-tokens.js";
+import { createCustomerTokens } from "../customers/customer-tokens.js";
+import { createStaffTokens } from "../staff/staff-tokens.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import { type ErrorCode, ServiceError, shuttingDown } from "../errors.js";
 import type { Metrics } from "../metrics.js";
@@ -17,7 +17,7 @@ import { createLimit } from "./edge/limits.js";
 import { explainProblem, problemHandler } from "./edge/problems.js";
 import type { FinishedAnswers } from "./finished-answers.js";
 import { addHealthRoutes, type Phase } from "./health.js";
-import type { Monitoring } from "./monitoring.js";
+import type { Monitoring } from "../staff/monitoring.js";
 import { addPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
 import { route } from "./routes.js";
@@ -37,6 +37,7 @@ interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" |
   readonly ask: AskFor;
   readonly phase: () => Phase;
   readonly accessLog: AccessLog;
+  readonly proxyWatch: RequestHandler;
   readonly onProblem: (code: ErrorCode) => void;
   /** With several replicas: hands on what only the owner can answer. */
   readonly handOn: RequestHandler | null;
@@ -86,6 +87,7 @@ export function createRouter(parts: RouterParts): Router {
   app.use(knownExpectation);
   const description = mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.";
   addHealthRoutes(app, { version, description, phase: parts.phase, checks: monitoring.checks });
+  app.use(parts.proxyWatch);
   app.use(refusedWhileStopping(parts.phase));
   if (parts.handOn !== null) app.use(parts.handOn);
 
@@ -107,7 +109,7 @@ export function createRouter(parts: RouterParts): Router {
     demoCheckout: config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null,
     retail: policies.config,
   });
-  addDocs(app, async () => (await import("./openapi.js")).openApiDocument({ version }));
+  addDocs(app, async () => (await import("../wire/document.js")).openApiDocument({ version }));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing at this address.");
   });

@@ -1,35 +1,38 @@
 /** The staff routes, by token scope. No other route shows wholesale amounts. */
 import type { IRouter, RequestHandler } from "express";
-import type { Scope } from "../auth/staff-tokens.js";
 import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, type ErrorCode, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
-import { audited, presentAudit } from "./audit.js";
+import { audited } from "./audit.js";
 import type { Callers } from "./callers.js";
 import { type AskFor, contextOf } from "./edge/context.js";
-import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
+import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../wire/csv.js";
+import { sendList } from "./csv.js";
 import { sendJson } from "./edge/answers.js";
 import { hostInPath, readBody, readQuery } from "./parse.js";
-import { presentDomain, presentOrigin } from "./presenters.js";
+import { presentDomain } from "./presenters.js";
 import {
+  presentAudit,
   presentBalance,
   presentPromise,
   presentStaffPrices,
   presentTier,
   presentUnreadable,
-} from "./staff-presenters.js";
-import { presentPreview } from "./price-preview.js";
+} from "../staff/presenters.js";
+import { presentPreview } from "../staff/price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
+import { presentOrigin } from "../wire/parts.js";
+import type { Scope } from "../wire/scopes.js";
 import {
   type purgedShape,
   purgeRequestShape,
   type staffDomainShape,
   type staffDomainsShape,
 } from "../wire/staff.js";
-import type { Monitoring } from "./monitoring.js";
+import type { Monitoring } from "../staff/monitoring.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 interface StaffParts

@@ -1,6 +1,6 @@
 /** `npm run token -- NAME SCOPE…`: prints a new staff token, and its entry for STAFF_TOKENS with only its SHA-256 hash. */
 import { hash, randomBytes } from "node:crypto";
-import { parseStaffTokens } from "../auth/staff-tokens.js";
+import { parseStaffTokens } from "../staff/staff-tokens.js";
 
 const [name = "", ...scopes] = process.argv.slice(2);
 const token = randomBytes(32).toString("base64url");

@@ -154,3 +154,8 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     },
   };
 }
+
+/** When the oldest of the facts was requested, or `otherwise` without any. */
+export function oldest(facts: readonly PriceFact[], otherwise: number): number {
+  return facts.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
+}

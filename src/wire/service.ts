@@ -70,6 +70,7 @@ export const healthShape = z
       redis: check,
       prices: check,
       owner: check,
+      proxy: check,
     }),
   })
   .describe("The health of the service and its dependencies.");

@@ -288,6 +288,11 @@ export const overviewShape = z
     owner: z
       .strictObject({ role: z.enum(["alone", "owner", "follower", "none"]), since: dateTime })
       .describe("Which part this replica has, and since when. The owner alone calls the upstream."),
+    proxy: z
+      .enum(["fits", "more", "fewer"])
+      .describe(
+        "Whether X-Forwarded-For has as many addresses as TRUST_PROXY_HOPS expects, or more or fewer.",
+      ),
   })
   .describe("The state of quota, lanes, caches, upstream and credentials.");
 

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { z } from "zod";
-import { createCustomerTokens, type CustomerTokens } from "../../src/auth/customer-tokens.js";
+import { createCustomerTokens, type CustomerTokens } from "../../src/customers/customer-tokens.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog, until } from "../support/service.js";

@@ -7,10 +7,10 @@ import { PROBLEMS } from "../../src/errors.js";
 import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
 import { addDocs } from "../../src/http/docs.js";
 import { problemHandler } from "../../src/http/edge/problems.js";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import { PROBLEM_MEANINGS } from "../../src/http/edge/problem-kinds.js";
+import { PROBLEM_MEANINGS } from "../../src/wire/problem-kinds.js";
 import {
   faultsOf,
   isObject,

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, test, jest } from "@jest/globa
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { createActFile } from "../../src/audit/act-file.js";
-import { createAudit } from "../../src/audit/audit.js";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { createActFile } from "../../src/staff/act-file.js";
+import { createAudit } from "../../src/staff/audit.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { describeWithRedis, startRedis } from "../support/redis.js";

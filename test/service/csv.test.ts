@@ -1,8 +1,8 @@
 /** With `Accept: text/csv`, staff get the same lists as CSV. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { csvOf } from "../../src/http/csv.js";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { csvOf } from "../../src/wire/csv.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, type Service, startService, until } from "../support/service.js";

@@ -1,9 +1,9 @@
 /** The figures of the last day, for the charts on the staff page. */
 import { expect, test } from "@jest/globals";
-import type { FiguresSource } from "../../src/http/figures.js";
-import { createHistory } from "../../src/http/history.js";
+import type { FiguresSource } from "../../src/staff/figures.js";
+import { createHistory } from "../../src/staff/history.js";
 import { perLane } from "../../src/quota/lane.js";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { historyShape } from "../../src/wire/operators.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";

@@ -1,6 +1,6 @@
 /** `only=known` answers from memory, for people who are still typing. It makes no call, doesn't wait, and counts towards no limit. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { openStream } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";

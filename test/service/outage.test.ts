@@ -1,7 +1,7 @@
 /** Twenty minutes without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";

@@ -2,7 +2,7 @@
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { type Answer, bearer, problemOf, type Service, startService } from "../support/service.js";

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { SignJWT } from "jose";
 import { z } from "zod";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SignJWT } from "jose";
 import { z } from "zod";
-import { openApiDocument } from "../../src/http/openapi.js";
+import { openApiDocument } from "../../src/wire/document.js";
 import { pathOf, testWith } from "../support/tools.js";
 import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";

@@ -14,7 +14,7 @@ import supertest from "supertest";
 import { z } from "zod";
 import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
-import type { Scope } from "../../src/auth/staff-tokens.js";
+import type { Scope } from "../../src/wire/scopes.js";
 import { readConfig } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../packages/sandbox/src/presets.js";

@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { partOf } from "../part.js";
-import { openApiDocument } from "../../../src/http/openapi.js";
+import { openApiDocument } from "../../../src/wire/document.js";
 
 const typesIn = (name: string): string => readFileSync(new URL(`../src/${name}.ts`, import.meta.url), "utf8");
 

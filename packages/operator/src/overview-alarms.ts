@@ -15,7 +15,10 @@ const REFUSED_LATELY_MS = 60_000;
 const LONG_WAIT_MS = 3_000;
 const VISITORS = ["checkout", "exact", "search"] as const;
 
-type Source = Pick<Overview, "credentials" | "quota" | "redis" | "upstream" | "unexpected" | "promises"> & {
+type Source = Pick<
+  Overview,
+  "credentials" | "quota" | "redis" | "upstream" | "unexpected" | "promises" | "proxy"
+> & {
   readonly prices: Pick<Overview["prices"], "known" | "doubtful" | "config">;
 };
 
@@ -73,6 +76,18 @@ export function overviewAlarms(overview: Source, waitMs: Recent["waitMs"]): Alar
     "They must be honoured until they expire. Raise minMargin or shorten promise.validMs if this happens often.",
   );
   redisAlarms(overview, add);
+  add(
+    overview.proxy === "more",
+    "bad",
+    "More proxies are in front of the service than TRUST_PROXY_HOPS says, so all visitors count as few and share their limits.",
+    "Set TRUST_PROXY_HOPS to the number of proxies that add to X-Forwarded-For.",
+  );
+  add(
+    overview.proxy === "fewer",
+    "bad",
+    "Requests arrive past the proxies that TRUST_PROXY_HOPS expects, so anyone can invent an address.",
+    "Let only the proxies reach the port. If there are fewer, lower TRUST_PROXY_HOPS.",
+  );
   for (const { operation, what, count: times } of overview.unexpected.slice(0, 3))
     add(
       true,

@@ -7,7 +7,7 @@ import type { Log } from "../../logger.js";
 import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
-import { problemKind } from "./problem-kinds.js";
+import { problemKind } from "../../wire/problem-kinds.js";
 import { JSON_TYPE, PROBLEM_TYPE, sendJson } from "./answers.js";
 
 /** The page for browsers that open an address where there is nothing. */

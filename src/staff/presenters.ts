@@ -1,4 +1,5 @@
 /** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
+import { instant } from "../clock.js";
 import type { Known } from "../cache/cache.js";
 import {
   presentRetail,
@@ -11,12 +12,14 @@ import { type CatalogRow, marginWarnings, type PriceResult, type RetailPolicy } 
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
-import type { PriceFact, PriceList } from "../retail/price-list.js";
+import { oldest, type PriceFact, type PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
+import type { auditShape } from "../wire/operators.js";
 import type * as staff from "../wire/staff.js";
-import { instant, oldest, presentOrigin, presentPromotion } from "./presenters.js";
+import type { Act } from "./audit.js";
+import { presentOrigin, presentPromotion } from "../wire/parts.js";
 
 export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
   const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
@@ -143,6 +146,20 @@ export function presentEndedEpoch({ evidence, atMs }: EndedEpoch): AnswerOf<type
     years,
     from: presentWholesaleToStaff(from),
     to: presentWholesaleToStaff(to),
+  };
+}
+
+export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> {
+  return {
+    acts: acts.map(({ id, whenMs, who, what, subject, outcome, times }) => ({
+      id,
+      when: instant(whenMs),
+      who,
+      what,
+      subject,
+      outcome,
+      times,
+    })),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Builds the operations of the document, so that all of them describe headers and errors in the same way. */
-import type { Scope } from "../../auth/staff-tokens.js";
+import type { Scope } from "../scopes.js";
 import { ETAG, NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
 import { problemRefs, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";

@@ -2,7 +2,7 @@
 import { answer, inPath, operation, repeatable } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../errors.js";
-import { problemKind } from "../edge/problem-kinds.js";
+import { problemKind } from "../problem-kinds.js";
 
 const UNLIMITED = ["InvalidRequest", "Internal"] as const;
 const LIMITED = [...UNLIMITED, "RateLimited", "ShuttingDown"] as const;
@@ -17,6 +17,7 @@ const HEALTH = {
     redis: [{ status: "pass" }],
     prices: [{ status: "pass" }],
     owner: [{ status: "pass", output: "Without replicas." }],
+    proxy: [{ status: "pass" }],
   },
 };
 

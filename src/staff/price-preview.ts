@@ -1,6 +1,7 @@
 /** Staff only: what a `retail.yaml` would change if it took effect now. Costs no call and changes nothing. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { isDeepStrictEqual } from "node:util";
+import { instant } from "../clock.js";
 import { presentWholesaleToStaff, type Wholesale } from "../money.js";
 import type { LivePolicy } from "../retail/live-policy.js";
 import { createRetailPolicy, marginWarnings, type RetailPolicy } from "../retail/policy.js";
@@ -10,8 +11,7 @@ import { parseRetailConfig } from "../retail/price-file/parse.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { pricePreviewShape } from "../wire/operators.js";
-import { instant } from "./presenters.js";
-import { presentPriced } from "./staff-presenters.js";
+import { presentPriced } from "./presenters.js";
 
 interface PreviewParts {
   readonly policies: Pick<LivePolicy, "current" | "config">;

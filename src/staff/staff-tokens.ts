@@ -1,9 +1,7 @@
 /** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.js";
-
-const SCOPES = ["read", "operate", "metrics"] as const;
-export type Scope = (typeof SCOPES)[number];
+import { type Scope, SCOPES } from "../wire/scopes.js";
 
 export interface StaffToken {
   readonly name: string;

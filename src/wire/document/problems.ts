@@ -1,6 +1,6 @@
 /** The OpenAPI responses of the errors, with an example for each code. */
 import { type ErrorCode, PROBLEMS } from "../../errors.js";
-import { PROBLEM_MEANINGS } from "../edge/problem-kinds.js";
+import { PROBLEM_MEANINGS } from "../problem-kinds.js";
 import * as fields from "./headers.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 

@@ -1,6 +1,6 @@
 /** The state of the service: in detail for staff, coarsely for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
-import type { Clock } from "../clock.js";
+import { type Clock, instant } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
@@ -8,9 +8,7 @@ import type { RedisState } from "../redis.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/staff.js";
-import type { HealthCheck, HealthParts } from "./health.js";
-import { instant } from "./presenters.js";
-import { presentEndedEpoch, presentStaffPrices } from "./staff-presenters.js";
+import { presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type RedisStatus = RedisState | "none";
@@ -22,6 +20,9 @@ export interface Ownership {
   /** Whether the owner was reached last time; null if nothing was handed on. */
   readonly reachesOwner: boolean | null;
 }
+
+/** Whether X-Forwarded-For has as many addresses as TRUST_PROXY_HOPS expects. */
+export type ProxyFit = "fits" | "more" | "fewer";
 
 interface OverviewParts {
   readonly engine: Pick<
@@ -36,6 +37,7 @@ interface OverviewParts {
   /** Requests over a client's rate limit, and over its cold limit. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
   readonly owner: Ownership;
+  readonly proxy: ProxyFit;
 }
 
 function statsOf({ availability, prices, tier, account }: PoolFigures) {
@@ -98,6 +100,7 @@ export function presentOverview({ engine, ...parts }: OverviewParts): AnswerOf<t
     promises: parts.promises,
     saved: parts.saved,
     owner: { role: parts.owner.role, since: instant(parts.owner.sinceMs) },
+    proxy: parts.proxy,
   };
 }
 
@@ -119,22 +122,33 @@ export function priceWarnings(
   };
 }
 
+export interface HealthCheck {
+  readonly status: "pass" | "warn" | "fail";
+  readonly output?: string;
+}
+
+export type HealthChecks = Readonly<
+  Record<"upstream" | "quota" | "redis" | "prices" | "owner" | "proxy", HealthCheck>
+>;
+
 interface HealthFacts {
   readonly engine: Pick<Engine, "credentials" | "upstream" | "prices" | "stateProblem">;
   readonly redis: RedisStatus;
   readonly owner: Ownership;
+  readonly proxy: ProxyFit;
   readonly quota: QuotaSnapshot | null;
   /** The warnings of the staff price list. */
   readonly warnings: readonly string[];
 }
 
-export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks"]> {
+export function healthChecks(facts: HealthFacts): HealthChecks {
   return {
     upstream: upstreamCheck(facts),
     quota: quotaCheck(facts),
     redis: REDIS_CHECKS[facts.redis],
     prices: pricesCheck(facts),
     owner: ownerCheck(facts.owner),
+    proxy: PROXY_CHECKS[facts.proxy],
   };
 }
 
@@ -143,6 +157,12 @@ const REDIS_CHECKS: Readonly<Record<RedisStatus, HealthCheck>> = {
   refusing: { status: "warn", output: "Refuses commands, so calls may stop." },
   gone: { status: "warn", output: "Unreachable, so no calls are made." },
   none: { status: "pass", output: "Not configured." },
+};
+
+const PROXY_CHECKS: Readonly<Record<ProxyFit, HealthCheck>> = {
+  fits: { status: "pass" },
+  more: { status: "warn", output: "TRUST_PROXY_HOPS is lower than the number of proxies in front." },
+  fewer: { status: "warn", output: "Requests arrive past the proxies that TRUST_PROXY_HOPS expects." },
 };
 
 function upstreamCheck({ engine: { credentials, upstream } }: HealthFacts): HealthCheck {

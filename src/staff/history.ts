@@ -1,13 +1,12 @@
 /** The figures of the last day, one row per minute, for the charts of the staff page. */
 import { z } from "zod";
-import { type Clock, every } from "../clock.js";
+import { type Clock, every, instant } from "../clock.js";
 import { parseJson } from "../json.js";
 import { type Lane, perLane } from "../quota/lane.js";
 import type { Lines } from "../store.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
 import { addUp, type Counts, countsOf, type FiguresSource, figuresOf } from "./figures.js";
-import { instant } from "./presenters.js";
 
 export interface History {
   /** Starts recording; returns a function that stops it. */

@@ -1,10 +1,10 @@
 /** The named schemas of the document, generated from the zod shapes that also check requests and tests. */
 import { z } from "zod";
-import * as customer from "../../wire/customers.js";
-import * as operator from "../../wire/operators.js";
-import * as service from "../../wire/service.js";
-import * as staff from "../../wire/staff.js";
-import * as visitor from "../../wire/visitors.js";
+import * as customer from "../customers.js";
+import * as operator from "../operators.js";
+import * as service from "../service.js";
+import * as staff from "../staff.js";
+import * as visitor from "../visitors.js";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 /** The explanation of every error code. */
-import { type ErrorCode, PROBLEMS } from "../../errors.js";
+import { type ErrorCode, PROBLEMS } from "../errors.js";
 
 /** What each code means, and what a client can do about it. */
 export const PROBLEM_MEANINGS = {

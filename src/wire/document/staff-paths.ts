@@ -100,6 +100,7 @@ const OVERVIEW = {
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, refusedLocally: 0 },
   owner: { role: "alone", since: AS_OF },
+  proxy: "fits",
 };
 
 const WITH_TOKEN = [...LOCAL, "Unauthenticated", "Forbidden"] as const;

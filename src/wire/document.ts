@@ -1,10 +1,10 @@
 /** The complete interface as an OpenAPI 3.1 document. The tests check every answer against it. */
-import { CUSTOMER_PATHS } from "./openapi/customer-paths.js";
-import { problemResponses } from "./openapi/problems.js";
-import { type JsonObject, namedSchemas } from "./openapi/schemas.js";
-import { SERVICE_PATHS } from "./openapi/service-paths.js";
-import { STAFF_PATHS } from "./openapi/staff-paths.js";
-import { VISITOR_PATHS } from "./openapi/visitor-paths.js";
+import { CUSTOMER_PATHS } from "./document/customer-paths.js";
+import { problemResponses } from "./document/problems.js";
+import { type JsonObject, namedSchemas } from "./document/schemas.js";
+import { SERVICE_PATHS } from "./document/service-paths.js";
+import { STAFF_PATHS } from "./document/staff-paths.js";
+import { VISITOR_PATHS } from "./document/visitor-paths.js";
 
 interface OpenApiDocument extends JsonObject {
   readonly openapi: string;

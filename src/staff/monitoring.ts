@@ -4,14 +4,15 @@ import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
-import type { HealthParts } from "./health.js";
 import { createHistory, type History } from "./history.js";
 import {
+  type HealthChecks,
   healthChecks,
   type Ownership,
   presentOverview,
   priceCounts,
   priceWarnings,
+  type ProxyFit,
   type RedisStatus,
   savedCalls,
 } from "./overview.js";
@@ -20,6 +21,7 @@ interface MonitoringSettings extends Pick<EngineSettings, "mode" | "clock"> {
   readonly engine: Engine;
   readonly metrics: Metrics;
   readonly owner: () => Ownership;
+  readonly proxy: () => ProxyFit;
   /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
   readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
 }
@@ -28,7 +30,7 @@ export interface Monitoring {
   overview(): ReturnType<typeof presentOverview>;
   /** The figures of the last day: with Redis, also of former owners. */
   history(): ReturnType<History["present"]>;
-  readonly checks: HealthParts["checks"];
+  checks(): HealthChecks;
   /** Starts recording the history; returns a function that stops it. */
   keepHistory(): () => void;
 }
@@ -52,6 +54,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       engine,
       redis: redisState(),
       owner: settings.owner(),
+      proxy: settings.proxy(),
       quota: quota(),
       warnings: warnings(),
     });
@@ -95,6 +98,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       saved: saved(),
       rateLimited: rateLimited(),
       owner: settings.owner(),
+      proxy: settings.proxy(),
     });
   }
   const history = createHistory({ source: overview, stored: store.history, clock });
