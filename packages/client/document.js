@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { openApiDocument } from "../../dist/http/openapi.js";
+import { openApiDocument } from "../../dist/wire/document.js";
 import { partOf } from "./part.js";
 
 const document = openApiDocument({ version: "0" });

@@ -114,7 +114,11 @@ describeWithRedis("an orderly change of the owner", () => {
     await Promise.all([...answering, fleet.pass(10_000)]);
     told.sort((a, b) => a.inMs - b.inMs);
     expect(told.length).toBeGreaterThan(5);
-    await Promise.all([first.stepDown(), fleet.pass(3_000)]);
+    let hasStepped = false;
+    void first.stepDown().finally(() => {
+      hasStepped = true;
+    });
+    await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
     const rest = others(first);
     const second = await fleet.owner(fleet.replicas);
     expect(second).not.toBe(first);

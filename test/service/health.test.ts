@@ -26,6 +26,7 @@ const ALL_PASS = {
   redis: [{ status: "pass", output: "Not configured." }],
   prices: [{ status: "pass" }],
   owner: [{ status: "pass", output: "Without replicas." }],
+  proxy: [{ status: "pass" }],
 };
 
 describe("a healthy service", () => {

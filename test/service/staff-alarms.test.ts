@@ -43,6 +43,8 @@ const ALARMS: readonly (readonly [RegExp, conditions.Condition])[] = [
   [/^\d+ of \d+ prices are doubtful\./, conditions.doubtfulPrices],
   [/^Redis can't be reached\./, conditions.redisLost],
   [/^Redis refuses commands\./, conditions.redisRefuses],
+  [/^More proxies are in front of the service than TRUST_PROXY_HOPS says/, conditions.unknownProxy],
+  [/^Requests arrive past the proxies that TRUST_PROXY_HOPS expects/, conditions.pastTheProxy],
   [/^1 signed promise has fallen below the minimum price\. Margin lost: /, conditions.marginLost],
 ];
 for (const [text, condition] of ALARMS)

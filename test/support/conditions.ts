@@ -200,6 +200,22 @@ export const redisRefuses: Condition = {
   },
 };
 
+async function visits({ service }: Scene, headers: Readonly<Record<string, string>>): Promise<void> {
+  for (let n = 0; n < 50; n += 1) await service.ask("/problems/internal", { headers });
+}
+const FORWARDED = { "X-Forwarded-For": "192.0.2.1" };
+
+export const unknownProxy: Condition = {
+  cause: (scene) => visits(scene, FORWARDED),
+  cure: (scene) => visits(scene, {}),
+};
+
+export const pastTheProxy: Condition = {
+  env: { TRUST_PROXY_HOPS: "1" },
+  cause: (scene) => visits(scene, {}),
+  cure: (scene) => visits(scene, FORWARDED),
+};
+
 const { stringify } = JSON;
 
 function isPromise(value: unknown): boolean {

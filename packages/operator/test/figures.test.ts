@@ -184,6 +184,7 @@ describe("figures", () => {
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: 0, coalesced: 0, refusedLocally: 0 },
       owner: { role: "alone", since: "2026-03-20T00:00:00Z" },
+      proxy: "fits",
     };
   }
 
