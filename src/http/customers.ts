@@ -5,6 +5,7 @@ import type { DomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, ServiceError } from "../errors.js";
 import type { AnswerOf } from "../wire/answer.js";
+import { noQuery } from "../wire/queries.js";
 import type { customerDomainsShape } from "../wire/customers.js";
 import type { Callers } from "./callers.js";
 import type { AskFor } from "./edge/context.js";
@@ -49,7 +50,7 @@ export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
     GET: async (request, response) => {
       response.set("Cache-Control", "no-store");
       const names = await namesOf(request, response);
-      readQuery(request.query, []);
+      readQuery(request.query, noQuery);
       if (endedByHead(request, response)) return;
       const asked = ask(request, "account");
       const found = await account.allOfCustomer(asked, [...names.values()], asked.spend);
@@ -64,7 +65,7 @@ export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
     GET: async (request, response) => {
       response.set("Cache-Control", "no-store");
       const names = await namesOf(request, response);
-      readQuery(request.query, []);
+      readQuery(request.query, noQuery);
       const name = names.get(hostInPath(request));
       if (name === undefined) throw notOwned();
       if (endedByHead(request, response)) return;

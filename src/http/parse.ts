@@ -5,7 +5,7 @@ import type { z, ZodType } from "zod";
 import { canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
 import { type FieldError, invalidField, type Reason, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
-import { type Action, ACTIONS } from "../upstream/contract.js";
+import type { Action } from "../upstream/contract.js";
 import type { QuoteItem } from "../storefront/quotes.js";
 import { quoteRequestShape } from "../wire/visitors.js";
 
@@ -13,8 +13,6 @@ import { quoteRequestShape } from "../wire/visitors.js";
 const MAX_ERRORS = 20;
 /** Other names of parameters and fields are not echoed, since they may be hostile. */
 const PLAIN_NAME = /^[\w.-]{1,40}$/;
-
-export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
 /** A query string as parsed by Express and node:querystring. */
 export type ParsedQuery = Readonly<Record<string, unknown>>;
@@ -24,27 +22,24 @@ export function parseQuery(text: string): ParsedQuery {
   return parse(text, "&", "=", { maxKeys: 0 });
 }
 
-/** The query's parameters, each given at most once and none unknown. */
-export function readQuery<K extends string>(query: ParsedQuery, allowed: readonly K[]): Query<K> {
-  const read: Partial<Record<K, string>> = {};
-  const errors: FieldError[] = [];
-  for (const [name, value] of Object.entries(query)) {
-    if (errors.length === MAX_ERRORS) break;
-    const known = allowed.find((candidate) => candidate === name);
-    if (known === undefined) {
-      errors.push({
-        field: PLAIN_NAME.test(name) ? name : "query",
-        reason: "unknown",
-        message: `isn't a known parameter; allowed: ${allowed.join(", ") || "none"}`,
-      });
-    } else if (typeof value !== "string") {
-      errors.push({ field: known, reason: "duplicate", message: "must be given once" });
-    } else {
-      read[known] = value;
-    }
-  }
-  if (errors.length > 0) throw invalid(errors);
-  return read;
+/** The query's parameters as this shape reads them, each given at most once and none unknown. */
+export function readQuery<T>(query: ParsedQuery, shape: z.ZodObject & ZodType<T>): T {
+  const allowed = Object.keys(shape.shape);
+  const errors = Object.entries(query).flatMap(([name, value]): FieldError[] => {
+    if (!allowed.includes(name))
+      return [
+        {
+          field: PLAIN_NAME.test(name) ? name : "query",
+          reason: "unknown",
+          message: `isn't a known parameter; allowed: ${allowed.join(", ") || "none"}`,
+        },
+      ];
+    return typeof value === "string"
+      ? []
+      : [{ field: name, reason: "duplicate", message: "must be given once" }];
+  });
+  if (errors.length > 0) throw invalid(errors.slice(0, MAX_ERRORS));
+  return read({ ...query }, shape, 1);
 }
 
 /** The canonical `:domain` of a path, which must be the name itself, unlike a query parameter that may be a pasted URL. */
@@ -52,23 +47,6 @@ export function hostInPath({ params: { domain } }: Request): string {
   const host = typeof domain === "string" ? canonicalHost(domain) : null;
   if (host === null) throw invalidField("domain", "not_a_name", "isn't a domain name");
   return host;
-}
-
-export function required(value: string | undefined, field: string): string {
-  if (value === undefined || value === "") throw invalidField(field, "required", "is missing");
-  return value;
-}
-
-export function readYears(value: string | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  if (!/^[1-9]\d?$/.test(value)) throw invalidField("years", "malformed", "must be a whole number of years");
-  return Number(value);
-}
-
-/** Whether the answer must come from memory alone: `only=known`. */
-export function readOnlyKnown(value: string | undefined): boolean {
-  if (value !== undefined && value !== "known") throw invalidField("only", "malformed", 'must be "known"');
-  return value === "known";
 }
 
 /** A name under one of `tlds`, in a script that its registry takes. */
@@ -95,23 +73,16 @@ export function readTld(value: string, policy: RetailPolicy, field: string): str
   return tld;
 }
 
-/** A comma-separated list of TLDs; all that are sold if the parameter is absent. */
-export function readTlds(text: string | undefined, policy: RetailPolicy): readonly string[] {
-  if (text === undefined) return policy.soldTlds;
-  return [...new Set(text.split(",").map((tld) => readTld(tld.trim(), policy, "tlds")))];
+/** All TLDs that are sold if the parameter is absent. */
+export function readTlds(list: readonly string[] | undefined, policy: RetailPolicy): readonly string[] {
+  if (list === undefined) return policy.soldTlds;
+  return [...new Set(list.map((tld) => readTld(tld.trim(), policy, "tlds")))];
 }
 
-export function readAction(value: string): Action {
-  const action = ACTIONS.find((known) => known === value);
-  if (action === undefined) throw invalidField("action", "not_sold", `must be one of ${ACTIONS.join(", ")}`);
-  return action;
-}
-
-/** A term that is sold for at least one TLD and action; undefined if the parameter is absent. */
-export function readTermSold(value: string | undefined, policy: RetailPolicy): number | undefined {
-  const years = readYears(value);
+/** Refuses a term that isn't sold for any TLD and action. */
+export function refuseUnsoldTerm(years: number | undefined, policy: RetailPolicy): void {
   const combinations = policy.combinations();
-  if (years === undefined || combinations.some((what) => what.years === years)) return years;
+  if (years === undefined || combinations.some((what) => what.years === years)) return;
   const sold = new Set(combinations.map((what) => what.years).sort((a, b) => a - b));
   throw invalidField("years", "not_sold", `must be one of ${[...sold].join(", ")}`);
 }
@@ -159,9 +130,13 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
 }
 
 export function readBody<T>(body: unknown, shape: ZodType<T>): T {
-  const result = shape.safeParse(body, { reportInput: true });
+  return read(body, shape, MAX_ERRORS);
+}
+
+function read<T>(given: unknown, shape: ZodType<T>, maxErrors: number): T {
+  const result = shape.safeParse(given, { reportInput: true });
   if (result.success) return result.data;
-  throw invalid(result.error.issues.flatMap(errorsOf).slice(0, MAX_ERRORS));
+  throw invalid(result.error.issues.flatMap(errorsOf).slice(0, maxErrors));
 }
 
 function errorsOf(issue: z.core.$ZodIssue): FieldError[] {

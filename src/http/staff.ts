@@ -24,6 +24,7 @@ import {
 } from "../staff/presenters.js";
 import { presentPreview } from "../staff/price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
+import { noQuery } from "../wire/queries.js";
 import { presentOrigin } from "../wire/parts.js";
 import type { Scope } from "../wire/scopes.js";
 import {
@@ -76,7 +77,7 @@ function requireScope({ callers, audit }: StaffParts, scope: Scope): RequestHand
 }
 
 const noParameters: RequestHandler = (request, _response, next) => {
-  readQuery(request.query, []);
+  readQuery(request.query, noQuery);
   next();
 };
 
@@ -162,7 +163,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
     before: [...operate, audited(audit, "preview")],
     body: yamlBody,
     POST: (request, response) => {
-      readQuery(request.query, []);
+      readQuery(request.query, noQuery);
       const text = typeof request.body === "string" ? request.body : "";
       const preview = presentPreview(text, { policies, prices, nowMs: now() });
       const changes = preview.prices.filter(({ change }) => change !== "same").length;
@@ -200,7 +201,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
   route(router, "/v1/staff/cache/purge", {
     before: [...operate, audited(audit, "purge")],
     POST: async (request, response) => {
-      readQuery(request.query, []);
+      readQuery(request.query, noQuery);
       const { what } = readBody(request.body, purgeRequestShape);
       contextOf(request).subject = what;
       const body: AnswerOf<typeof purgedShape> = { purged: parts.purge(what) };

@@ -9,6 +9,7 @@ import type { Availability } from "../storefront/availability.js";
 import { namesFor, search, type SearchedName } from "../storefront/search.js";
 import { inOneShop, type Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
+import { availabilityQuery, noQuery, pricesQuery, quoteQuery, searchQuery } from "../wire/queries.js";
 import type { searchShape } from "../wire/visitors.js";
 import { jsonAnswer, mayBeRepeated, sendJson } from "./edge/answers.js";
 import { type AskFor, contextOf } from "./edge/context.js";
@@ -17,16 +18,12 @@ import type { FinishedAnswers, Lasting } from "./finished-answers.js";
 import {
   otherScript,
   type ParsedQuery,
-  readAction,
   readCart,
   readName,
-  readOnlyKnown,
   readQuery,
-  readTermSold,
   readTld,
   readTlds,
-  readYears,
-  required,
+  refuseUnsoldTerm,
   termOf,
 } from "./parse.js";
 import {
@@ -173,11 +170,11 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
   route(router, "/v1/quotes", {
     before: [answersJson],
     GET: async (request, response) => {
-      const query = readQuery(request.query, ["tld", "action", "years"]);
+      const query = readQuery(request.query, quoteQuery);
       const { policy } = shop();
-      const tld = readTld(required(query.tld, "tld"), policy, "tld");
-      const action = readAction(required(query.action, "action"));
-      const years = termOf(readYears(query.years), { tld, action }, policy, "action");
+      const { action } = query;
+      const tld = readTld(query.tld, policy, "tld");
+      const years = termOf(query.years, { tld, action }, policy, "action");
       response.set("Cache-Control", "no-store");
       if (endedByHead(request, response)) return;
       const quote = await inOneShop(shop, ({ quotes }) =>
@@ -186,7 +183,7 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
       sendJson(response, presentTermQuote({ tld, action, years }, quote));
     },
     POST: async (request, response) => {
-      readQuery(request.query, []);
+      readQuery(request.query, noQuery);
       const items = readCart(request.body, shop().policy);
       const priced = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
       const cart = priced.sign();
@@ -199,11 +196,10 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
 type SearchAnswer = AnswerOf<typeof searchShape>;
 
 function readAvailability(given: ParsedQuery, policy: RetailPolicy) {
-  const query = readQuery(given, ["domain", "years", "only"]);
-  const name = readName(required(query.domain, "domain"), policy.registrableTlds, policy, "domain");
+  const { domain, years, only } = readQuery(given, availabilityQuery);
+  const name = readName(domain, policy.registrableTlds, policy, "domain");
   const what = { tld: name.tld, action: "registration" } as const;
-  const years = termOf(readYears(query.years), what, policy, "domain");
-  return { name, years, onlyKnown: readOnlyKnown(query.only) };
+  return { name, years: termOf(years, what, policy, "domain"), onlyKnown: only === "known" };
 }
 
 function readSearch(
@@ -211,17 +207,15 @@ function readSearch(
   shop: Shop,
 ): Searched & { readonly text: string; readonly label: string } {
   const { policy } = shop;
-  const query = readQuery(given, ["q", "tlds", "years", "only"]);
-  const text = required(query.q, "q");
+  const { q: text, tlds, years, only } = readQuery(given, searchQuery);
   const term = parseSearchTerm(text, policy.registrableTlds, "q");
-  const years = readYears(query.years);
   // Other TLDs that don't sell the term are left out, but not the name that was asked for.
   if (term.exact !== null && !policy.takes(term.exact)) throw otherScript("q");
   if (term.exact !== null) termOf(years, { tld: term.exact.tld, action: "registration" }, policy, "q");
-  const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
+  const names = namesFor({ term, tlds: readTlds(tlds, policy), years }, policy);
   const [exact] = names;
   if (exact === undefined) throw nothingSold(term.label, years, policy);
-  return { shop, text, label: term.label, exact, names, onlyKnown: readOnlyKnown(query.only) };
+  return { shop, text, label: term.label, exact, names, onlyKnown: only === "known" };
 }
 
 /** Why a search has no names: the script, a label that only forms endings, or the term. */
@@ -235,10 +229,7 @@ function nothingSold(label: string, years: number | undefined, policy: RetailPol
 }
 
 function readPrices(given: ParsedQuery, policy: RetailPolicy) {
-  const query = readQuery(given, ["tld", "action", "years"]);
-  return {
-    tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
-    action: query.action === undefined ? undefined : readAction(query.action),
-    years: readTermSold(query.years, policy),
-  };
+  const { tld, action, years } = readQuery(given, pricesQuery);
+  refuseUnsoldTerm(years, policy);
+  return { tld: tld === undefined ? undefined : readTld(tld, policy, "tld"), action, years };
 }

@@ -280,6 +280,7 @@ describe("the staff API", () => {
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, refusedLocally: count },
       owner: { role: "alone", since: expect.any(String) },
+      proxy: "fits",
     });
   });
 

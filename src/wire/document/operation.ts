@@ -1,4 +1,5 @@
 /** Builds the operations of the document, so that all of them describe headers and errors in the same way. */
+import { z } from "zod";
 import type { Scope } from "../scopes.js";
 import { ETAG, NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
 import { problemRefs, type ProblemResponse } from "./problems.js";
@@ -103,13 +104,20 @@ export function repeatable(answerOf: (facts: AnswerFacts) => JsonObject, facts: 
   };
 }
 
-export function query(
-  name: string,
-  description: string,
-  schema: JsonObject,
-  rest: JsonObject = {},
-): JsonObject {
-  return { name, in: "query", description, schema, ...rest };
+/** The parameters that a shape of `wire/queries.ts` reads. */
+export function queryOf(shape: z.ZodObject): JsonObject[] {
+  return Object.entries(shape.shape).map(([name, field]) => {
+    const { $schema: _, description, example, ...schema } = z.toJSONSchema(field);
+    return {
+      name,
+      in: "query",
+      ...(!z.safeParse(field, undefined).success && { required: true }),
+      description,
+      schema,
+      ...(schema.type === "array" && { style: "form", explode: false }),
+      ...(example !== undefined && { example }),
+    };
+  });
 }
 
 const IF_NONE_MATCH: JsonObject = {

@@ -1,7 +1,7 @@
 /** The visitor paths: availability, search, prices and quotes. */
-import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
-import { countedAnswer, operation, query, repeatable, sharedAnswer } from "./operation.js";
+import { countedAnswer, operation, queryOf, repeatable, sharedAnswer } from "./operation.js";
+import { availabilityQuery, pricesQuery, quoteQuery, searchQuery } from "../queries.js";
 import { ASKING, LOCAL } from "./problems.js";
 import type { JsonObject } from "./schemas.js";
 
@@ -42,30 +42,13 @@ const PROMOTED = {
   promotion: { id: "nowruz", regular: PRICE, until: "2026-03-27T00:00:00.000Z" },
 };
 
-const TLD: JsonObject = { type: "string" };
-const YEARS: JsonObject = { type: "integer", minimum: 1, maximum: 10 };
-const ACTION: JsonObject = { type: "string", enum: ACTIONS };
-const yearsWanted = query("years", "The term in years. Default: the shortest one sold.", YEARS, {
-  example: 1,
-});
-const onlyKnown = query(
-  "only",
-  "`known`: answer from memory only, which is free and immediate. A name that isn't in memory is `unknown`.",
-  { type: "string", enum: ["known"] },
-);
-const required = { required: true };
-
 const availability = operation({
   id: "getAvailability",
   tag: "visitors",
   summary: "Whether a name can be registered, and for how much.",
   description:
     "A taken name isn't an error. The name can be written as people paste it: in any case, in Unicode, as a URL.",
-  parameters: [
-    query("domain", "The name.", { type: "string", minLength: 1 }, { ...required, example: "kabul.af" }),
-    yearsWanted,
-    onlyKnown,
-  ],
+  parameters: queryOf(availabilityQuery),
   answers: repeatable(countedAnswer, {
     description: "The availability and price of the name.",
     content: { schema: "Availability", example: AVAILABLE },
@@ -97,20 +80,7 @@ const search = operation({
   description:
     "A name that couldn't be checked in time is `unknown`, with the seconds to wait before a retry.",
   parameters: [
-    query(
-      "q",
-      "A label or a full name.",
-      { type: "string", minLength: 1 },
-      { ...required, example: "kabul" },
-    ),
-    query(
-      "tlds",
-      "The TLDs to search. Default: all TLDs sold.",
-      { type: "array", items: TLD, minItems: 1 },
-      { style: "form", explode: false, example: [".af", ".com.af"] },
-    ),
-    yearsWanted,
-    onlyKnown,
+    ...queryOf(searchQuery),
     {
       name: "Last-Event-ID",
       in: "header",
@@ -145,11 +115,7 @@ const prices = operation({
   id: "listPrices",
   tag: "visitors",
   summary: "The prices of everything sold.",
-  parameters: [
-    query("tld", "Only this TLD.", TLD, { example: ".af" }),
-    query("action", "Only this action.", ACTION, { example: "registration" }),
-    query("years", "Only this term.", YEARS, { example: 1 }),
-  ],
+  parameters: queryOf(pricesQuery),
   answers: repeatable(sharedAnswer, {
     description: "The prices.",
     content: { schema: "PriceList", example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
@@ -163,11 +129,7 @@ const quote = operation({
   id: "getQuote",
   tag: "visitors",
   summary: "The price of one action.",
-  parameters: [
-    query("tld", "The TLD.", TLD, { ...required, example: ".af" }),
-    query("action", "The action.", ACTION, { ...required, example: "renewal" }),
-    { ...yearsWanted, example: 2 },
-  ],
+  parameters: queryOf(quoteQuery),
   answers: repeatable(countedAnswer, {
     description: "The price.",
     content: { schema: "Quote", example: { ...QUOTED, asOf: AS_OF, stale: false } },
