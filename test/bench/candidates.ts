@@ -1,8 +1,6 @@
 /** The servers that are measured, each started as its user would start it, and the requests that they answer from memory. */
 import { fileURLToPath } from "node:url";
-import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { freePort } from "../support/free-port.js";
-import { upstreamAt } from "../support/upstream.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { type HttpRequest, Server, temporaryFolder } from "./server.js";
 
@@ -30,16 +28,6 @@ interface StartOptions {
 export async function startBare(node: NodeProgram): Promise<Server> {
   const command = [node.path, fileURLToPath(new URL("bare.js", import.meta.url))];
   return new Server({ command, port: await freePort() });
-}
-
-/** An upstream for live services, in this process, whose rate limit is never reached. */
-export function startUpstream(): Promise<Sandbox> {
-  return startSandbox({ configFile: "config/sandbox.yaml", rateLimit: { limit: 1e9, windowMs: 60_000 } });
-}
-
-/** The settings of a service in another process with this live upstream. */
-export function liveAt(upstream: Pick<Sandbox, "url" | "credential">): Readonly<Record<string, string>> {
-  return { ...upstreamAt(upstream), QUOTA_COLD_START: "assume-free" };
 }
 
 /** The service with its embedded sandbox, and without client limits unless `env` sets them. */

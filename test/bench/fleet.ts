@@ -1,122 +1,203 @@
 /**
  * `npm run bench -- fleet [--rounds N]`: three processes of the service over a real Redis, asked round robin for four times the budget, go through N
- * faults (10) in random order. The sandbox counts calls strictly. A window has ten seconds; the lease has its own times.
+ * faults (33), and then a rolling restart. The sandbox counts calls strictly. A window has ten seconds; the lease has its own times.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { freePort } from "../support/free-port.js";
 import { startRedis } from "../support/redis-server.js";
-import { type ServiceProcess, spawnService } from "../support/service.js";
+import { type ServiceProcess, spawnService, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 import { table } from "./table.js";
 
 const WINDOW_MS = 10_000;
 const BUDGET = 57;
-const BETWEEN_MS = 25_000;
+/** Longer than a new owner without a note waits: for the end of the former one's right to call, and a window. */
+const BETWEEN_MS = 20_000;
+const KNOWN_EVERY_MS = 250;
+const KNOWN = ["/v1/availability?domain=google.af", "/v1/prices"];
+const REPLICAS = [0, 1, 2];
 
-export async function benchFleet({ rounds = 10 }: { readonly rounds?: number } = {}): Promise<void> {
-  const redis = await startRedis();
+interface Counts {
+  answered: number;
+  refused: number;
+  unavailable: number;
+  failed: number;
+  /** Answers about known things, and how many of them weren't a 200. */
+  known: number;
+  knownLost: number;
+}
+
+export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } = {}): Promise<void> {
+  const users = REPLICAS.flatMap((n) => ["--user", `replica-${n}`, "on", ">secret", "~*", "&*", "+@all"]);
+  const redis = await startRedis(...users);
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: BUDGET, windowMs: WINDOW_MS },
   });
-  const env = {
-    ...upstreamAt(sandbox),
-    UPSTREAM_RATE_LIMIT: String(BUDGET + 3),
-    UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
-    QUOTA_COLD_START: "assume-free",
-    PROMISE_PRIVATE_KEY: newPromiseKey(),
-    REDIS_URL: redis.url,
-    LOG_LEVEL: "info",
-    CLIENT_COLD_PER_MINUTE: "1000000",
-    CLIENT_RATE_PER_MINUTE: "1000000",
-  };
-  const ports = await Promise.all([freePort(), freePort(), freePort()]);
-  const start = (n: number): ServiceProcess => spawnService({ ...env, PORT: String(ports[n] ?? 0) });
-  const replicas = ports.map((_port, n) => start(n));
+  const ports = await Promise.all(REPLICAS.map(() => freePort()));
+  const start = (n: number): ServiceProcess =>
+    spawnService({
+      ...upstreamAt(sandbox),
+      UPSTREAM_RATE_LIMIT: String(BUDGET + 3),
+      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
+      QUOTA_COLD_START: "assume-free",
+      PROMISE_PRIVATE_KEY: promiseKey,
+      REDIS_URL: redis.url.replace("unix://", `unix://replica-${n}:secret@`),
+      CLIENT_COLD_PER_MINUTE: "1000000",
+      CLIENT_RATE_PER_MINUTE: "1000000",
+      PORT: String(ports[n] ?? 0),
+    });
+  const promiseKey = newPromiseKey();
+  const replicas = REPLICAS.map(start);
   await Promise.all(replicas.map(({ listening }) => listening));
-  const counts = { asked: 0, answered: 0, refused: 0, unavailable: 0, failed: 0 };
+  const replica = (n: number): ServiceProcess => {
+    const found = replicas[n];
+    if (found === undefined) throw new Error(`there is no replica ${n}`);
+    return found;
+  };
+
+  let counts: Counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
+  /** Those that are stopped, or are just being restarted. */
+  const away = new Set<number>();
   let isOver = false;
   let lastAnswerAt = performance.now();
   let longestGapMs = 0;
 
-  async function ask(n: number, name: string): Promise<void> {
-    counts.asked += 1;
-    const answer = await replicas[n]?.ask(`/v1/availability?domain=${name}.af`).catch(() => null);
+  async function askNew(n: number, name: string): Promise<void> {
+    const isAway = away.has(n);
+    const answer = await replica(n)
+      .ask(`/v1/availability?domain=${name}.af`)
+      .catch(() => null);
     if (answer?.status === 200) {
       counts.answered += 1;
       longestGapMs = Math.max(longestGapMs, performance.now() - lastAnswerAt);
       lastAnswerAt = performance.now();
     } else if (answer?.status === 503)
-      counts[answer.text.includes('"unavailable"') ? "unavailable" : "refused"] += 1;
-    else counts.failed += 1;
+      counts[answer.text.includes('"quota_exhausted"') ? "refused" : "unavailable"] += 1;
+    else if (!isAway && !away.has(n)) counts.failed += 1;
   }
-  async function crowd(): Promise<void> {
-    for (let n = 0; ; n += 1) {
-      if (isOver) break;
-      void ask(n % 3, `fleet-${n}`);
+  async function askKnown(n: number, path: string): Promise<void> {
+    const isAway = away.has(n);
+    const answer = await replica(n)
+      .ask(path)
+      .catch(() => null);
+    if (isAway || away.has(n)) return;
+    counts.known += 1;
+    if (answer?.status !== 200) counts.knownLost += 1;
+  }
+  async function newNames(): Promise<void> {
+    for (let n = 0; !isOver; n += 1) {
+      void askNew(n % 3, `fleet-${n}`);
       await sleep(WINDOW_MS / (4 * BUDGET));
     }
   }
-  const restarted = async (n: number, signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
-    replicas[n]?.child.kill(signal);
-    await replicas[n]?.exited;
+  async function knownThings(): Promise<void> {
+    for (; !isOver; await sleep(KNOWN_EVERY_MS))
+      for (const n of REPLICAS) for (const path of KNOWN) void askKnown(n, path);
+  }
+
+  async function owner(): Promise<number> {
+    let found = -1;
+    await until(async () => {
+      for (const n of REPLICAS) {
+        const health = await replica(n)
+          .ask("/health")
+          .catch(() => null);
+        if (health?.text.includes("This replica is the owner") === true) found = n;
+      }
+      return found >= 0;
+    }, "an owner");
+    return found;
+  }
+  const follower = async (): Promise<number> => ((await owner()) + 1) % 3;
+  async function restarted(n: number, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    if (signal === "SIGKILL") away.add(n);
+    replica(n).child.kill(signal);
+    if (signal === "SIGTERM") setTimeout(() => away.add(n), 2_500);
+    await replica(n).exited;
+    away.add(n);
     replicas[n] = start(n);
-    await replicas[n].listening;
-  };
-  const pick = (): number => Math.floor(Math.random() * 3);
-  const paused = async (ms: number): Promise<void> => {
-    const child = replicas[pick()]?.child;
-    child?.kill("SIGSTOP");
+    await replica(n).listening;
+    away.delete(n);
+  }
+  async function paused(n: number, ms: number): Promise<void> {
+    away.add(n);
+    replica(n).child.kill("SIGSTOP");
     await sleep(ms);
-    child?.kill("SIGCONT");
-  };
+    replica(n).child.kill("SIGCONT");
+    await sleep(1_000);
+    away.delete(n);
+  }
+  async function cutOff(all: readonly number[]): Promise<void> {
+    for (const n of all) {
+      await redis.command("ACL", "SETUSER", `replica-${n}`, "off");
+      await redis.command("CLIENT", "KILL", "USER", `replica-${n}`);
+    }
+    await sleep(8_000);
+    for (const n of all) await redis.command("ACL", "SETUSER", `replica-${n}`, "on");
+  }
+  async function during(on: readonly string[], off: readonly string[], ms: number): Promise<void> {
+    await redis.command(...on);
+    await sleep(ms);
+    await redis.command(...off);
+  }
   const FAULTS: Readonly<Record<string, () => Promise<unknown>>> = {
-    "kill -9": () => restarted(pick(), "SIGKILL"),
-    SIGTERM: () => restarted(pick(), "SIGTERM"),
-    "SIGSTOP for 3 s": () => paused(3_000),
-    "SIGSTOP for 20 s": () => paused(20_000),
-    "Redis killed": async () => {
+    "kill -9 of the owner": async () => restarted(await owner(), "SIGKILL"),
+    "kill -9 of a follower": async () => restarted(await follower(), "SIGKILL"),
+    "SIGTERM of the owner": async () => restarted(await owner(), "SIGTERM"),
+    "owner stopped for 3 s": async () => paused(await owner(), 3_000),
+    "owner stopped for 20 s": async () => paused(await owner(), 20_000),
+    "Redis killed for 3 s": async () => {
       await redis.kill();
       await sleep(3_000);
       await redis.start();
     },
-    "Redis emptied": () => redis.command("FLUSHALL"),
     "Redis hangs for 6 s": async () => {
       redis.hang();
       await sleep(6_000);
       redis.wake();
     },
+    "Redis emptied": () => redis.command("FLUSHALL"),
+    "Redis read-only for 8 s": () =>
+      during(["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], 8_000),
+    "Redis out of memory for 8 s": () =>
+      during(["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], 8_000),
+    "owner cut off for 8 s": async () => cutOff([await owner()]),
+    "all cut off for 8 s": () => cutOff(REPLICAS),
+    "rolling restart": async () => {
+      for (const n of REPLICAS) await restarted(n, "SIGTERM");
+    },
   };
 
-  const playing = crowd();
   const rows: string[][] = [];
+  async function play(name: string): Promise<void> {
+    counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
+    longestGapMs = 0;
+    await FAULTS[name]?.();
+    await sleep(BETWEEN_MS);
+    const used = sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
+    rows.push([
+      name,
+      ...[counts.answered, counts.refused, counts.unavailable, counts.failed].map(String),
+      `${counts.knownLost} of ${counts.known}`,
+      (longestGapMs / 1000).toFixed(1),
+      `${used?.largestWindow ?? 0} of ${BUDGET}`,
+      String(used?.rejected429 ?? 0),
+    ]);
+  }
+
+  const names = Object.keys(FAULTS);
+  const playing = Promise.all([newNames(), knownThings()]);
   try {
     await sleep(WINDOW_MS);
-    for (let round = 0; round < rounds; round += 1) {
-      const names = Object.keys(FAULTS);
-      const name = names[round % names.length] ?? "";
-      const before = { ...counts };
-      longestGapMs = 0;
-      await FAULTS[name]?.();
-      await sleep(BETWEEN_MS);
-      const used = sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
-      rows.push([
-        name,
-        String(counts.answered - before.answered),
-        String(counts.refused - before.refused),
-        String(counts.unavailable - before.unavailable),
-        String(counts.failed - before.failed),
-        (longestGapMs / 1000).toFixed(1),
-        `${used?.largestWindow ?? 0} of ${BUDGET}`,
-        String(used?.rejected429 ?? 0),
-      ]);
-    }
+    for (let round = 0; round < rounds; round += 1) await play(names[round % (names.length - 1)] ?? "");
+    await play("rolling restart");
   } finally {
     isOver = true;
     await playing;
-    await Promise.all(replicas.map((replica) => replica.stop()));
+    await Promise.all(replicas.map(({ stop }) => stop()));
     await sandbox.close();
     await redis.close();
   }
@@ -128,6 +209,7 @@ export async function benchFleet({ rounds = 10 }: { readonly rounds?: number } =
         "quota_exhausted",
         "unavailable",
         "failed",
+        "known things lost",
         "longest gap s",
         "largest window",
         "rejections",
