@@ -84,8 +84,7 @@ const rooms = {
   "keys/": [...words, "staff/staff-tokens.ts", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/", "staff/", "fleet/"],
   "start-failure\\.ts": ["config/"],
-  "service\\.ts": [...seen, "fleet/redis-link.ts", "app.ts", "start-failure.ts"],
-  "main\\.ts": ["service.ts"],
+  "main\\.ts": [...seen, "fleet/redis-link.ts", "app.ts", "start-failure.ts"],
 };
 
 /** Which packages each package may import. Of the service they may import `wire/pages.ts` alone, which contains only types. */
@@ -97,7 +96,7 @@ const packages = {
   operator: ["client", "storefront"],
 };
 /** Those that the service runs: the embedded sandbox, and what reads the probe's answers. */
-const used = { "service\\.ts": ["sandbox"], "probe/": ["sandbox", "probe"] };
+const used = { "main\\.ts": ["sandbox"], "probe/": ["sandbox", "probe"] };
 
 const homes = {
   axios: "upstream/",

@@ -61,7 +61,7 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
   let counts: Counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
   /** Those that are stopped, or are just being restarted. */
   const away = new Set<number>();
-  let isOver = false;
+  const over = new AbortController();
   let lastAnswerAt = performance.now();
   let longestGapMs = 0;
 
@@ -88,13 +88,13 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
     if (answer?.status !== 200) counts.knownLost += 1;
   }
   async function newNames(): Promise<void> {
-    for (let n = 0; !isOver; n += 1) {
+    for (let n = 0; !over.signal.aborted; n += 1) {
       void askNew(n % 3, `fleet-${n}`);
       await sleep(WINDOW_MS / (4 * BUDGET));
     }
   }
   async function knownThings(): Promise<void> {
-    for (; !isOver; await sleep(KNOWN_EVERY_MS))
+    for (; !over.signal.aborted; await sleep(KNOWN_EVERY_MS))
       for (const n of REPLICAS) for (const path of KNOWN) void askKnown(n, path);
   }
 
@@ -195,7 +195,7 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
     for (let round = 0; round < rounds; round += 1) await play(names[round % (names.length - 1)] ?? "");
     await play("rolling restart");
   } finally {
-    isOver = true;
+    over.abort();
     await playing;
     await Promise.all(replicas.map(({ stop }) => stop()));
     await sandbox.close();
