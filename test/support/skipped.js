@@ -1,14 +1,17 @@
 /** A reporter that lists the suites and tests that were skipped because a program isn't installed, and how to install it. */
+import { relative } from "node:path";
+import { cwd } from "node:process";
+
 export default class Skipped {
   onRunComplete(_contexts, { testResults }) {
-    const titles = testResults
-      .flatMap(({ testResults: tests }) => tests)
-      .filter(({ status }) => status === "pending")
-      .map(({ ancestorTitles, title }) =>
-        [...ancestorTitles, title].find((one) => one.includes("(skipped: ")),
-      )
-      .filter((title) => title !== undefined);
-    const unique = [...new Set(titles)];
-    if (unique.length > 0) console.log(`\nSkipped:\n${unique.map((title) => `  ${title}`).join("\n")}`);
+    const lines = testResults.flatMap(({ testFilePath, testResults: tests }) =>
+      tests
+        .filter(({ status }) => status === "pending")
+        .flatMap(({ ancestorTitles, title }) =>
+          [...ancestorTitles, title].filter((one) => one.includes("(skipped: ")),
+        )
+        .map((title) => `  ${relative(cwd(), testFilePath)}: ${title}`),
+    );
+    if (lines.length > 0) console.log(`\nSkipped:\n${[...new Set(lines)].sort().join("\n")}`);
   }
 }
