@@ -361,7 +361,7 @@ export class Line implements Quota {
   }
 
   /** Carts beyond their part are visitors like others. */
-  #kindOf({ request: { lane }, place }: Waiter, cartsGoFirst: boolean): Kind {
+  #kindOf({ request: { lane }, place }: Pick<Waiter, "request" | "place">, cartsGoFirst: boolean): Kind {
     if (place !== null) return "place";
     if (lane === "checkout" && cartsGoFirst) return "cart";
     return isBackground(lane) ? lane : "visitor";
@@ -402,73 +402,63 @@ export class Line implements Quota {
   #isInTime(request: QuotaRequest, ticket: Ticket, now: number): boolean {
     const { lane, maxWaitMs } = request;
     if (maxWaitMs === Infinity) return true;
-    const asWaiter = {
-      request,
-      ticket,
+    const kind = this.#kindOf({ request, place: null }, this.#cartsGoFirst(now));
+    const position = {
       usage: this.#usage.levels(request, now),
       isReturned: ticket.dueAt !== null,
-      place: null,
+      untilAt: now + maxWaitMs,
     };
-    const kind = this.#kindOf(
-      { ...asWaiter, since: now, leave() {}, start() {}, fail() {} },
-      this.#cartsGoFirst(now),
-    );
-    const before = isBackground(lane) ? this.#waiting.size : this.#callsBefore(kind, asWaiter, now);
-    return this.#plan(urgencyOf(kind), now).at(before) <= now + maxWaitMs + NOW_MS;
-  }
-
-  /** How many calls others get before this one. While nobody waits, none is expected; otherwise calls would stay unused. */
-  #callsBefore(
-    kind: Kind,
-    waiter: Pick<Waiter, "request" | "ticket" | "usage" | "isReturned">,
-    now: number,
-  ): number {
-    const cartsGoFirst = this.#cartsGoFirst(now);
-    const { maxWaitMs } = waiter.request;
-    const count = { cart: 0, place: 0, visitor: 0, others: 0, refresh: 0, suggestion: 0 };
-    for (const other of this.#waiting) {
-      const of = this.#kindOf(other, cartsGoFirst);
-      if (of !== "visitor") count[of] += 1;
-      else if (compareUsage(other.usage, waiter.usage) < 0) count.visitor += 1;
-      else if (compareUsage(other.usage, waiter.usage) === 0)
-        count[other.isReturned === waiter.isReturned ? "visitor" : "others"] += 1;
-    }
-    const places =
-      count.place + (this.#visitors().length === 0 ? 0 : this.#tickets.dueBy(now + maxWaitMs, now));
-    if (kind === "cart")
-      return count.cart + Math.min(places, Math.ceil((count.cart + 1) / CARTS_BEFORE_PLACE));
-    const expectedCarts =
-      this.#visitors().length === 0 ? 0 : (this.#figures.carts(now) * maxWaitMs) / this.#ledger.windowMs;
-    const before =
-      count.cart +
-      Math.floor(expectedCarts) +
-      places +
-      count.visitor +
-      Math.min(count.others, count.visitor + 1);
-    return before + Math.min(count.refresh, Math.floor(before / CALLS_BEFORE_REFRESH));
+    const before = isBackground(lane)
+      ? this.#waiting.size
+      : this.#callsBefore(kind, position, now, this.#expected(position.untilAt, now));
+    return this.#plan(urgencyOf(kind), now).at(before) <= position.untilAt + NOW_MS;
   }
 
   /** Refuses the last visitor now if others who joined after it keep it from being served in time. */
   #refuseOvertaken(now: number): void {
     const cartsGoFirst = this.#cartsGoFirst(now);
-    const visitors = [...this.#waiting].filter((one) => this.#kindOf(one, cartsGoFirst) === "visitor");
     for (const isReturned of [false, true]) {
-      const last = visitors
-        .filter((one) => one.isReturned === isReturned)
-        .reduce<Waiter | null>(
-          (worst, one) => (worst === null || this.#isBefore(worst, one) ? one : worst),
-          null,
-        );
+      const last = [...this.#waiting]
+        .filter((one) => one.isReturned === isReturned && this.#kindOf(one, cartsGoFirst) === "visitor")
+        .reduce<Waiter | null>((worst, one) => (worst && !this.#isBefore(worst, one) ? worst : one), null);
       if (last === null) continue;
-      const others = [...this.#waiting].filter(
-        (one) => one !== last && this.#kindOf(one, cartsGoFirst) !== "visitor",
-      );
-      const ahead = others.filter(({ request }) => !isBackground(request.lane)).length;
-      const equal = visitors.filter((one) => one !== last && one.isReturned === isReturned).length;
-      const otherTurn = visitors.length - equal - 1;
-      const servedAt = this.#plan("visitor", now).at(ahead + equal + Math.min(otherTurn, equal + 1));
-      if (servedAt > last.since + last.request.maxWaitMs + NOW_MS) this.#refuseLate(last);
+      const untilAt = last.since + last.request.maxWaitMs;
+      const before = this.#callsBefore("visitor", last, now);
+      if (this.#plan("visitor", now).at(before) > untilAt + NOW_MS) this.#refuseLate(last);
     }
+  }
+
+  /** How many get a call before one in this position: of those who wait, and of those who are expected. */
+  #callsBefore(
+    kind: Kind,
+    position: Pick<Waiter, "usage" | "isReturned">,
+    now: number,
+    expected = { carts: 0, places: 0 },
+  ): number {
+    const cartsGoFirst = this.#cartsGoFirst(now);
+    const count = { cart: 0, place: 0, visitor: 0, others: 0, refresh: 0, suggestion: 0 };
+    for (const other of this.#waiting) {
+      if (other === position) continue;
+      const of = this.#kindOf(other, cartsGoFirst);
+      const less = compareUsage(other.usage, position.usage);
+      if (of !== "visitor") count[of] += 1;
+      else if (less < 0 || (less === 0 && other.isReturned === position.isReturned)) count.visitor += 1;
+      else if (less === 0) count.others += 1;
+    }
+    const places = count.place + expected.places;
+    if (kind === "cart")
+      return count.cart + Math.min(places, Math.ceil((count.cart + 1) / CARTS_BEFORE_PLACE));
+    // Newcomers and returned visitors take turns.
+    const visitors = count.visitor + Math.min(count.others, count.visitor + 1);
+    const before = count.cart + expected.carts + places + visitors;
+    return before + Math.min(count.refresh, Math.floor(before / CALLS_BEFORE_REFRESH));
+  }
+
+  /** Who will probably come by then and go first. Nobody while nobody waits; otherwise calls would stay unused. */
+  #expected(untilAt: number, now: number): { readonly carts: number; readonly places: number } {
+    if (this.#visitors().length === 0) return { carts: 0, places: 0 };
+    const carts = Math.floor((this.#figures.carts(now) * (untilAt - now)) / this.#ledger.windowMs);
+    return { carts, places: this.#tickets.dueBy(untilAt, now) };
   }
 
   /** Refuses a request that waited and can no longer be served in time. */
