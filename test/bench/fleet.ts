@@ -24,7 +24,7 @@ interface Counts {
   refused: number;
   unavailable: number;
   failed: number;
-  /** Answers about known things, and how many of them weren't a 200. */
+  /** Questions about things that the replica has told before, and how many of them weren't answered. */
   known: number;
   knownLost: number;
 }
@@ -61,6 +61,8 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
   let counts: Counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
   /** Those that are stopped, or are just being restarted. */
   const away = new Set<number>();
+  /** What each has told since its start. */
+  const told = REPLICAS.map(() => new Set<string>());
   const over = new AbortController();
   let lastAnswerAt = performance.now();
   let longestGapMs = 0;
@@ -84,8 +86,10 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
       .ask(path)
       .catch(() => null);
     if (isAway || away.has(n)) return;
-    counts.known += 1;
-    if (answer?.status !== 200) counts.knownLost += 1;
+    const before = told[n]?.has(path) === true;
+    if (answer?.status === 200) told[n]?.add(path);
+    if (before) counts.known += 1;
+    if (before && answer?.status !== 200) counts.knownLost += 1;
   }
   async function newNames(): Promise<void> {
     for (let n = 0; !over.signal.aborted; n += 1) {
@@ -118,6 +122,7 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
     if (signal === "SIGTERM") setTimeout(() => away.add(n), 2_500);
     await replica(n).exited;
     away.add(n);
+    told[n]?.clear();
     replicas[n] = start(n);
     await replica(n).listening;
     away.delete(n);
