@@ -56,6 +56,8 @@ const PORT = /:\d{0,5}$/;
 const DOTS =
   /[\u0589\u066B\u06D4\u0701\u0702\u0964\u1362\u166E\u1803\u1809\u2024\u2E3C\u3002\uA4FF\uFE12\uFE52\uFF0E\uFF61]/gu;
 const ROOT_DOT = /\.$/;
+/** Marks of direction at a dot, which editors of right-to-left text add. */
+const MARKS_AT_DOT = /\p{Bidi_Control}*\.\p{Bidi_Control}*/gu;
 
 /**
  * Lower-case letters, digits and hyphens in labels of 1 to 63 characters, without a hyphen at either end or as third and fourth character.
@@ -67,7 +69,7 @@ const A_LABEL = /xn--/i;
 
 /** What comes along when a name is copied: white space, invisible characters, quotes, brackets, emphasis, and the punctuation of a sentence. */
 const SURROUNDING =
-  /[\s\p{Default_Ignorable_Code_Point}\p{Cf}\p{Ps}\p{Pe}\p{Pi}\p{Pf}"'`\u00B4<>*~|,;!?\u060C\u061B\u061F\u3001\uFF0C\uFF1B\uFF01\uFF1F\u2026]/u;
+  /[\s\p{Default_Ignorable_Code_Point}\p{Cf}\p{Ps}\p{Pe}\p{Pi}\p{Pf}"'`\u00B4<>*~|,;!?#\u060C\u061B\u061F\u3001\uFF0C\uFF1B\uFF01\uFF1F\u2026]/u;
 /** A word without letters and digits, such as a bullet or an emoji. */
 const ORNAMENT = /^[^\p{L}\p{N}]+$/u;
 
@@ -118,7 +120,7 @@ function withoutSurrounding(text: string): string {
 /** Extracts the host from a pasted address. */
 function hostIn(text: string, field: string): { host: string; isBare: boolean } {
   if (text.length > MAX_INPUT_LENGTH) throw invalidField(field, ...TOO_LONG);
-  const trimmed = withoutSurrounding(text.replace(DOTS, "."));
+  const trimmed = withoutSurrounding(text.replace(DOTS, ".").replace(MARKS_AT_DOT, "."));
   const scheme = SCHEME.exec(trimmed)?.[0] ?? "";
   let host = trimmed.slice(scheme.length);
   const end = host.search(/[/?#]/);
@@ -155,6 +157,8 @@ function whyInvalid(host: string): Why {
 }
 
 function whyMalformed(host: string): Why {
+  const mark = /\p{Bidi_Control}/u.exec(host)?.[0];
+  if (mark !== undefined) return containsForbidden(mark);
   const forbidden = Array.from(host).find((character) => !MAPPED.test(character) && isForbidden(character));
   if (forbidden !== undefined) return containsForbidden(forbidden);
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
@@ -265,10 +269,13 @@ const OF_SCRIPT: Readonly<Record<Script, RegExp>> = {
   arabic: /^[\p{scx=Arabic}\p{scx=Common}\p{scx=Inherited}]*$/u,
 };
 
-/** Whether the name's label is entirely in one of these scripts. */
+/** Digits of Latin and of Arabic writing look alike or are mistaken for each other (UTS 39, mixed numbers). */
+const TWO_KINDS_OF_DIGITS = /[0-9].*[\u0660-\u0669\u06F0-\u06F9]|[\u0660-\u0669\u06F0-\u06F9].*[0-9]/u;
+
+/** Whether the name's label is entirely in one of these scripts, with digits of one kind. */
 export function isInScript({ unicode }: DomainName, scripts: readonly Script[]): boolean {
   const [label = ""] = unicode.split(".");
-  return scripts.some((script) => OF_SCRIPT[script].test(label));
+  return scripts.some((script) => OF_SCRIPT[script].test(label)) && !TWO_KINDS_OF_DIGITS.test(label);
 }
 
 /** A canonical label under a TLD, or null if they don't form a name: too long, or a public suffix such as `com.af`. */

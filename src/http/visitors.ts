@@ -49,10 +49,15 @@ interface VisitorParts {
   readonly factClock: Clock;
 }
 
-const AVAILABILITY_CACHE = "private, max-age=5";
+const AVAILABILITY_CACHED_MS = 5_000;
 const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 /** How long a cache may keep that, at most. */
 const PRICES_CACHED_MS = 3_900_000;
+
+/** No cache keeps a price beyond the moment at which a promotion changes it. */
+function availabilityCache(untilChangeMs: number): string {
+  return `private, max-age=${Math.floor(Math.min(AVAILABILITY_CACHED_MS, untilChangeMs) / 1000)}`;
+}
 
 /** No cache keeps prices beyond the moment at which a promotion changes them. */
 function pricesCache(untilChangeMs: number): string {
@@ -82,8 +87,9 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
     before: [answersJson],
     GET: async (request, response) => {
       const { name, years, onlyKnown } = readAvailability(request.query, shop().policy);
-      const cached = { cacheControl: AVAILABILITY_CACHE };
-      response.set("Cache-Control", AVAILABILITY_CACHE);
+      const changeAt = shop().policy.nextTurnAt(clock.now());
+      const cached = { cacheControl: availabilityCache(changeAt - clock.now()) };
+      response.set("Cache-Control", cached.cacheControl);
       // The length of the body would reveal whether somebody just searched for the name.
       if (endedByHead(request, response)) return;
       const { availability } = shop();
@@ -91,7 +97,10 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
       if (known !== undefined || onlyKnown) {
         if (known !== undefined) availability.countHits(1);
         const body = known === undefined ? presentUnknown({ name, years }) : presentAvailability(known);
-        finished.send(response, jsonAnswer(body, cached), lasting(response, [known]));
+        finished.send(response, jsonAnswer(body, cached), {
+          ...lasting(response, [known]),
+          fieldsUntilAt: changeAt - AVAILABILITY_CACHED_MS,
+        });
         return;
       }
       const found = await inOneShop(shop, (now) =>
@@ -143,8 +152,9 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
       const wanted = readPrices(request.query, policy);
       const facts = prices.facts();
       if (facts.length === 0) throw prices.unknown();
-      // An incomplete list must not be cached, because it will be longer in a moment.
-      const isWhole = facts.length === policy.combinations().length;
+      // An incomplete or doubtful list must not be cached, because it will be another one in a moment.
+      const isWhole =
+        facts.length === policy.combinations().length && !facts.some(({ isDoubtful }) => isDoubtful);
       const matching = facts.filter(
         ({ tld, action, years }) =>
           (wanted.tld ?? tld) === tld &&

@@ -109,11 +109,12 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
     };
   }
 
-  /** Whether a shorter term costs as much, so that this total is probably wrong. */
+  /** Whether a shorter term costs as much, so that this total is probably wrong. A doubtful price decides nothing. */
   function isBelowShorter(what: Combination, price: Wholesale): boolean {
     for (let years = 1; years < what.years; years += 1) {
-      const shorter = pool.peek(keyOf({ ...what, years }))?.value.wholesale;
-      if (shorter?.currency === price.currency && compareWholesale(shorter, price) >= 0) return true;
+      const shorter = remembered({ ...what, years });
+      if (shorter?.isTrusted !== true || shorter.wholesale.currency !== price.currency) continue;
+      if (compareWholesale(shorter.wholesale, price) >= 0) return true;
     }
     return false;
   }

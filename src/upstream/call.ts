@@ -11,6 +11,7 @@ import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, notUnderstood, timedOut, upstreamFailed } from "./failures.js";
 import { type Operation, OPERATIONS } from "./vocabulary.js";
+import type { Fields } from "./written-json.js";
 import type { Reply, ReplyReader } from "./reply.js";
 import { createSlots } from "./slots.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
@@ -26,7 +27,8 @@ interface Call<T> extends UpstreamRequest {
   readonly operation: Operation;
   /** The one name that it is about, if there is one. */
   readonly name?: DomainName;
-  readonly decode: (data: unknown) => T;
+  /** `beside`: what stands in the envelope beside the data. */
+  readonly decode: (data: unknown, beside: Fields) => T;
   /** The value when the upstream has no such record. Without it, that is a failure. */
   readonly ifAbsent?: T;
 }
@@ -225,7 +227,7 @@ export function createCaller(settings: CallerSettings): Caller {
     switch (reply.kind) {
       case "answer":
         accepted();
-        const value = request.decode(reply.data);
+        const value = request.decode(reply.data, reply.beside);
         if (contains(value, credential)) throw notUnderstood("it repeats the credential");
         return valueOf(value);
       case "absent":

@@ -90,13 +90,14 @@ export interface Tier {
   readonly domainsNeeded: number | null;
 }
 
-/** `data` of a successful envelope (section 2). */
-export function decodeEnvelope(body: unknown): unknown {
+/** `data` of a successful envelope (section 2), and what stands beside it. */
+export function decodeEnvelope(body: unknown): { readonly data: unknown; readonly beside: Fields } {
   const envelope = fieldsOf(body, "the envelope");
   const success = documented(envelope, ENVELOPE.success);
   if (success === false) throw upstreamFailed("refused the request");
   if (success !== true) throw notUnderstood("the envelope's success flag");
-  return documented(envelope, ENVELOPE.data);
+  const { success: _, data: __, ...beside } = envelope;
+  return { data: documented(envelope, ENVELOPE.data), beside };
 }
 
 /**
@@ -109,10 +110,12 @@ export function decodeCheck(
   years: number,
   currencies?: ReadonlySet<string>,
   note: Note = () => {},
+  beside: Fields = {},
 ): Check {
   const signIn = (price: Wholesale | null): { readonly sign?: PremiumSign } => {
     const { domain: _name, ...rest } = fieldsOf(data, "the check");
-    const sign = premiumSignIn(rest, price);
+    // Amounts beside the data are about something else, such as the call.
+    const sign = premiumSignIn(rest, price) ?? premiumSignIn(beside, null);
     if (sign !== undefined) note(`a sign of premium (${sign})`);
     return sign === undefined ? {} : { sign };
   };
@@ -133,6 +136,9 @@ export function decodeCheck(
       currencies,
     );
     if (wholesale === null || !coversTerm([pricing], years)) throw notUnderstood("the check's price");
+    for (const echo of found([fields], PRICE.currency)) {
+      if (echo !== wholesale.currency) throw notUnderstood("the check's currency");
+    }
     for (const echo of found([fields, pricing], PRICE.years)) {
       if (!sameTerm(echo, years)) throw notUnderstood("the check's years");
     }
@@ -154,7 +160,12 @@ export function decodeCheck(
  * The quote's shape is open: nested or flat, text or number. A price per year is accepted only if it is the whole price. A price whose unit is
  * uncertain, or that is in none of `currencies` (default: any), is rejected.
  */
-export function decodeQuote(data: unknown, asked: Combination, currencies?: ReadonlySet<string>): Wholesale {
+export function decodeQuote(
+  data: unknown,
+  asked: Combination,
+  currencies?: ReadonlySet<string>,
+  beside: Fields = {},
+): Wholesale {
   const layers = layersOf(data, QUOTE.wrappers, "the quote");
   const [quote] = layers;
   const nested = QUOTE.prices.map((key) => pick([quote], [key]));
@@ -185,7 +196,8 @@ export function decodeQuote(data: unknown, asked: Combination, currencies?: Read
     (asked.years > 1 && units.some((unit) => isSamePrice(price, unit))) ||
     !coversTerm(amounts, asked.years);
   // A quote is for every name under the TLD.
-  if (premiumSignIn(data, null) !== undefined) throw notUnderstood("a quote with a sign of premium");
+  if (premiumSignIn([data, beside], null) !== undefined)
+    throw notUnderstood("a quote with a sign of premium");
   if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }
@@ -229,7 +241,9 @@ export function decodeDomainList(data: unknown, note: Note = () => {}): DomainLi
     const names = isFields(record) ? namesIn(record) : [];
     try {
       if (names.length > 1) throw notUnderstood("a domain record's name");
-      records.push(decodeRecord(layersOf(record, LIST.itemWrappers, "a listed domain"), null, note));
+      const read = decodeRecord(layersOf(record, LIST.itemWrappers, "a listed domain"), null, note);
+      if (records.some(({ domain }) => domain === read.domain)) note("a name that is listed twice");
+      records.push(read);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const why = names.length > 0 ? "has two values for one field" : "has no name that can be read";
@@ -304,14 +318,17 @@ function decodeRecord(layers: Layers, asked: string | null, note: Note): DomainR
   const name = pick(layers, RECORD.name) ?? asked;
   const domain = typeof name === "string" ? canonicalHost(name) : null;
   if (domain === null) throw notUnderstood("a domain record's name");
-  const statuses = pick(layers, RECORD.status);
-  const status: unknown = Array.isArray(statuses) ? statuses[0] : statuses;
+  const written = pick(layers, RECORD.status);
+  const status: unknown = Array.isArray(written) ? written[0] : written;
+  const isText = typeof status === "string" && FREE_TEXT.test(status);
+  if (status !== undefined && status !== "" && !isText) note("a status that isn't a word");
+  const autoRenew = pick(layers, RECORD.autoRenew);
+  if (autoRenew !== undefined && flagOf(autoRenew) === null) note("auto-renewal is neither on nor off");
   return {
     domain,
-    status: typeof status === "string" && FREE_TEXT.test(status) ? status : null,
-    registeredAt: dateOf(layers, RECORD.registered, note),
-    expiresAt: dateOf(layers, RECORD.expiry, note),
-    autoRenew: flagOf(pick(layers, RECORD.autoRenew)),
+    status: isText ? status : null,
+    ...datesOf(layers, note),
+    autoRenew: flagOf(autoRenew),
     nameservers: hostsOf(pick(layers, RECORD.nameservers)),
     ...(premiumSignIn(withoutNames(layers), null) !== undefined && { premium: true }),
   };
@@ -325,6 +342,16 @@ function withoutNames(layers: Layers): readonly Fields[] {
 }
 
 const DAY_MS = 24 * 3_600_000;
+
+/** A domain can't expire before it was registered: then neither date is known. */
+function datesOf(layers: Layers, note: Note): Pick<DomainRecord, "registeredAt" | "expiresAt"> {
+  const registeredAt = dateOf(layers, RECORD.registered, note);
+  const expiresAt = dateOf(layers, RECORD.expiry, note);
+  if (registeredAt === null || expiresAt === null || registeredAt < expiresAt)
+    return { registeredAt, expiresAt };
+  note(`${RECORD.expiry[0]} isn't after ${RECORD.registered[0]}`);
+  return { registeredAt: null, expiresAt: null };
+}
 
 /** The date in any of the fields: of several, the earliest, so that nobody renews too late. */
 function dateOf(layers: Layers, spellings: readonly Spelling[], note: Note): string | null {

@@ -65,7 +65,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         path: "/api/v1/domains/check",
         body: { domain: name.ascii, years },
         name,
-        decode: (data) => decodeCheck(data, name, years, currencies?.(), noteOf("check")),
+        decode: (data, beside) => decodeCheck(data, name, years, currencies?.(), noteOf("check"), beside),
       }),
     quote: (ask, { tld, action, years }) =>
       call(ask, {
@@ -73,7 +73,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         method: "POST",
         path: "/api/v1/pricing",
         body: { tld, action, years },
-        decode: (data) => decodeQuote(data, { tld, action, years }, currencies?.()),
+        decode: (data, beside) => decodeQuote(data, { tld, action, years }, currencies?.(), beside),
       }),
     domains: (ask) =>
       call(ask, {

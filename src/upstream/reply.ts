@@ -10,10 +10,12 @@ import type { Operation } from "./vocabulary.js";
 import { meaningOf } from "./refusal.js";
 import { retryAfterMs } from "./retry-after.js";
 import type { Unexpected } from "./unexpected.js";
+import type { Fields } from "./written-json.js";
 import type { UpstreamResponse } from "./transport.js";
 
 export type Reply =
-  | { readonly kind: "answer"; readonly data: unknown }
+  /** `beside`: what stands in the envelope beside the data. */
+  | { readonly kind: "answer"; readonly data: unknown; readonly beside: Fields }
   /** The domain isn't managed by the reseller. With 403 it may also mean that the credential is refused. */
   | { readonly kind: "absent"; readonly status: number }
   /** The credential is refused. */
@@ -50,7 +52,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
     onAnswer?.(response);
     if (status === 200 && "json" in body && successFlagOf(body.json) === true) {
       unexpected.inAnswer(operation, body.json, hidden);
-      return { kind: "answer", data: decodeEnvelope(body.json) };
+      return { kind: "answer", ...decodeEnvelope(body.json) };
     }
     const retryAfter: unknown = headers["retry-after"];
     const meaning = meaningOf({
@@ -73,7 +75,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
         if (status !== 200) throw upstreamFailed("answered with an error");
         if (!("json" in body)) throw body.fault;
         if (successFlagOf(body.json) === false) return { kind: "rejected", how: "refused the request" };
-        return { kind: "answer", data: decodeEnvelope(body.json) };
+        return { kind: "answer", ...decodeEnvelope(body.json) };
       default:
         return meaning satisfies never;
     }

@@ -30,8 +30,11 @@ const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 export function instantOf(value: unknown): string | null {
   if (value instanceof WrittenNumber) return instantOf(unwritten(value));
   if (typeof value === "number") return rfc3339(new Date(value * 1000)) ?? rfc3339(new Date(value));
-  // As PHP writes a date.
-  if (isFields(value) && typeof value["date"] === "string") return instantOf(value["date"]);
+  // As PHP writes a date: in a zone, which counts only as an offset.
+  if (isFields(value) && typeof value["date"] === "string") {
+    const zone = value["timezone"] ?? "Z";
+    return typeof zone === "string" ? instantOf(`${value["date"]}${zone}`) : null;
+  }
   if (typeof value !== "string") return null;
   const text = value.trim();
   if (/^\d{9,13}$/.test(text)) return instantOf(Number(text));

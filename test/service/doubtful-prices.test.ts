@@ -264,6 +264,16 @@ describe("a total below that of a shorter term", () => {
   );
 });
 
+test("a price list with doubtful prices isn't stored by any cache", () =>
+  inShop(async ({ service }) => {
+    const cacheControl = async () => (await service.ask("/v1/prices")).headers["cache-control"];
+    expect(await cacheControl()).toMatch(/^public/);
+    service.sandbox.control.setFault("quote", { fault: "silence-before-head" });
+    const purge = { method: "POST", headers: bearer("operate"), body: { what: "prices" } };
+    expect((await service.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
+    expect(await cacheControl()).toBe("no-store");
+  }));
+
 describe("a promotion", () => {
   const promoted = (rule: string, percentOff: string, currency = "USD", rate = "1") => `
 currency: ${currency}
@@ -308,6 +318,23 @@ promotions:
         expect(priceShape.parse(body).prices[0].promotion).toBeUndefined();
       },
       { retail: promoted('step: "50"', "0.1") },
+    );
+  });
+
+  test("isn't outlived by an availability in any cache", async () => {
+    const clock = new FakeClock();
+    await inShop(
+      async ({ service }) => {
+        const cacheControl = async () =>
+          (await service.ask("/v1/availability?domain=kabul.af")).headers["cache-control"];
+        await clock.advance(Date.parse("2026-03-20T00:30:00Z") - clock.now() - 20_000);
+        expect(await cacheControl()).toBe("private, max-age=5");
+        await clock.advance(18_000);
+        for (let times = 0; times < 2; times += 1) expect(await cacheControl()).toBe("private, max-age=2");
+        await clock.advance(2_000);
+        expect(await cacheControl()).toBe("private, max-age=5");
+      },
+      { clock, retail: promoted('step: "0.05"', "10") },
     );
   });
 

@@ -81,6 +81,8 @@ describe("a name of a script that isn't sold, or of several,", () => {
     ["ｐаypal.af", "full-width Latin and Cyrillic"],
     ["xn--pypal-4ve.af", "an A-label of Latin and Cyrillic"],
     ["kabul۱.af", "a Persian digit among Latin letters"],
+    ["12۱.af", "digits of two writings"],
+    ["کابل۱2.af", "digits of two writings after Arabic letters"],
     ["կաբուլ.af", "Armenian"],
   ])("%s, is refused without a call: %s", async (name) => {
     expect(await reasonFor(availabilityPath(name))).toBe("script");
@@ -99,6 +101,14 @@ describe("a name of a script that isn't sold, or of several,", () => {
     },
   );
 });
+
+test.each(["کابل\u200E.af", "کابل.\u200Faf", "کابل\u202C.\u2066af", "#کابل.af"])(
+  "%j is understood: what editors and chats add isn't part of the name",
+  async (text) => {
+    const { body } = await service.ask(availabilityPath(text));
+    expect(body).toMatchObject({ unicodeName: "کابل.af" });
+  },
+);
 
 test("a registry can take Latin names alone, so another name is refused there and left out of searches", async () => {
   const retail = `
@@ -138,6 +148,7 @@ test.each([
   ["/v1/availability?domain=ka_bul.af", "character"],
   ["/v1/availability?domain=ka%20bul.af", "character"],
   [`/v1/availability?domain=${encodeURIComponent("😀.af")}`, "character"],
+  [`/v1/availability?domain=${encodeURIComponent("ka\u200Ebul.af")}`, "character"],
   [`/v1/availability?domain=${encodeURIComponent("123کابل.af")}`, "script"],
   [`/v1/availability?domain=${encodeURIComponent("کار\u200Cها.af")}`, "script"],
   [`/v1/availability?domain=${"k".repeat(64)}.af`, "too_long"],

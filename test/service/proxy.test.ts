@@ -60,6 +60,7 @@ test.each([
     (n: number) => (n % 4 > 0 ? visitor(n) : null),
   ],
   ["two hops and one proxy", 2, visitor],
+  ["a proxy that hides the addresses", 1, () => "unknown"],
 ] as const)("%s", (_what, hops, forwarded) =>
   withHops(hops, async (service) => {
     await visit(service, 60, forwarded);

@@ -12,6 +12,6 @@ export default class Skipped {
         )
         .map((title) => `  ${relative(cwd(), testFilePath)}: ${title}`),
     );
-    if (lines.length > 0) console.log(`\nSkipped:\n${[...new Set(lines)].sort().join("\n")}`);
+    if (lines.length > 0) console.log(`\nSkipped:\n${[...new Set(lines)].join("\n")}`);
   }
 }

@@ -38,9 +38,12 @@ function outcome(work: () => unknown): unknown {
 }
 
 describe("the envelope", () => {
-  test("is removed and its data returned unchanged", () => {
-    expect(decodeEnvelope({ success: true, data: [1] })).toEqual([1]);
-    expect(decodeEnvelope({ success: true, data: null, meta: {} })).toBeNull();
+  test("is removed, and its data returned unchanged with what stands beside it", () => {
+    expect(decodeEnvelope({ success: true, data: [1] })).toEqual({ data: [1], beside: {} });
+    expect(decodeEnvelope({ success: true, data: null, meta: {} })).toEqual({
+      data: null,
+      beside: { meta: {} },
+    });
   });
 
   test("of a refusal is a failure, and an invalid one is rejected", () => {
@@ -54,6 +57,28 @@ describe("the envelope", () => {
 describe("a check", () => {
   test("that is available has its price, as documented", () => {
     expect(decodeCheck(AVAILABLE, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
+  });
+
+  test.each([
+    [{ premium: true }],
+    [{ meta: { premium: "yes" } }],
+    [{ premium_price: "500.00" }],
+    [{ warnings: ["This is a premium domain"] }],
+  ])("has a sign of premium if %j stands beside its data", (beside) => {
+    const noted: string[] = [];
+    const check = decodeCheck(AVAILABLE, KABUL, 1, undefined, (what) => noted.push(what), beside);
+    expect(check.sign).toBeDefined();
+    expect(noted).toEqual([expect.stringMatching(/^a sign of premium/)]);
+  });
+
+  test("has no sign of premium because of what else stands beside its data", () => {
+    const beside = { message: "OK", requestId: "a1", cost: 1, rate_limit: { remaining: 12 } };
+    expect(decodeCheck(AVAILABLE, KABUL, 1, undefined, () => {}, beside)).not.toHaveProperty("sign");
+  });
+
+  test("is rejected if it names another currency than its price", () => {
+    expect(outcome(() => decodeCheck({ ...AVAILABLE, currency: "EUR" }, KABUL, 1))).toBe("upstream_contract");
+    expect(decodeCheck({ ...AVAILABLE, currency: "USD" }, KABUL, 1)).toMatchObject({ wholesale: USD_1234 });
   });
 
   test("isn't changed by undocumented fields", () => {
@@ -282,6 +307,45 @@ describe("a quote", () => {
       expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
     },
   );
+});
+
+describe("what staff are told of a domain record", () => {
+  const read = (record: object) => {
+    const noted: string[] = [];
+    const data = { domain: "kabul.af", ...record };
+    return { record: decodeDomain(data, KABUL, (what) => noted.push(what)), noted };
+  };
+
+  test("is that its expiry isn't after its registration: then neither is known", () => {
+    for (const record of [
+      { registered_at: "2020-01-01", expires_at: "2019-01-01" },
+      { registered_at: "2031-01-01", expires_at: "2027-01-01" },
+    ])
+      expect(read(record)).toEqual({
+        record: expect.objectContaining({ registeredAt: null, expiresAt: null }),
+        noted: ["expires_at isn't after registered_at"],
+      });
+  });
+
+  test("is a date in a zone that isn't an offset, a status that isn't a word, and an unclear auto-renewal", () => {
+    const date = "2027-05-05 00:00:00.000000";
+    expect(read({ expires_at: { date, timezone_type: 3, timezone: "Asia/Kabul" } })).toMatchObject({
+      record: { expiresAt: null },
+      noted: [expect.stringContaining("isn't a date")],
+    });
+    expect(read({ expires_at: { date, timezone_type: 1, timezone: "+04:30" } })).toMatchObject({
+      record: { expiresAt: "2027-05-04T19:30:00.000Z" },
+      noted: [],
+    });
+    expect(read({ status: 1 }).noted).toEqual(["a status that isn't a word"]);
+    expect(read({ auto_renew: 2 }).noted).toEqual(["auto-renewal is neither on nor off"]);
+  });
+
+  test("is that a list has it twice", () => {
+    const noted: string[] = [];
+    decodeDomainList([{ domain: "kabul.af" }, { domain: "kabul.af" }], (what) => noted.push(what));
+    expect(noted).toEqual(["a name that is listed twice"]);
+  });
 });
 
 describe("a domain record", () => {

@@ -6,7 +6,7 @@ import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
 
 /** Has no space, like every client key, because spaces separate the words of messages between replicas. */
-const NO_ADDRESS = "no-address";
+export const NO_ADDRESS = "no-address";
 /** The longest IPv6 address, with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 80;
 

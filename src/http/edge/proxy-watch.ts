@@ -2,7 +2,7 @@
 import type { RequestHandler } from "express";
 import type { Log } from "../../logger.js";
 import type { ProxyFit } from "../../staff/overview.js";
-import { isHandedOn } from "./client.js";
+import { addressOf, isHandedOn, NO_ADDRESS } from "./client.js";
 
 /** The last requests that are looked at, and how many it takes. */
 const LOOKED_AT = 50;
@@ -55,5 +55,5 @@ export function createProxyWatch({ hops, log }: { readonly hops: number; readonl
 
 function addressesIn(forwarded: string | readonly string[] | undefined): number {
   const text = forwarded?.toString().trim() ?? "";
-  return text === "" ? 0 : text.split(",").length;
+  return text.split(",").filter((entry) => addressOf({ ip: entry.trim() }) !== NO_ADDRESS).length;
 }

@@ -13,6 +13,11 @@ export function cacheControl(value: string): JsonObject {
   return field("Who may cache the answer, and for how long.", { type: "string", const: value }, value);
 }
 
+/** For an answer that caches may keep until a promotion changes it. */
+export function cacheControlLike(pattern: string, example: string): JsonObject {
+  return field("Who may cache the answer, and for how long.", { type: "string", pattern }, example);
+}
+
 export const NO_STORE = cacheControl("no-store");
 /** For an answer that can be an event stream. */
 export const STORED_NOWHERE: JsonObject = {

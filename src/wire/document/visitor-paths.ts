@@ -1,5 +1,5 @@
 /** The visitor paths: availability, search, prices and quotes. */
-import { cacheControl, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
+import { cacheControlLike, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, operation, queryOf, repeatable, sharedAnswer } from "./operation.js";
 import { availabilityQuery, pricesQuery, quoteQuery, searchQuery } from "../queries.js";
 import { ASKING, LOCAL } from "./problems.js";
@@ -52,7 +52,7 @@ const availability = operation({
   answers: repeatable(countedAnswer, {
     description: "The availability and price of the name.",
     content: { schema: "Availability", example: AVAILABLE },
-    cache: cacheControl("private, max-age=5"),
+    cache: cacheControlLike("^private, max-age=[0-5]$", "private, max-age=5"),
   }),
   problems: ASKING,
 });
@@ -110,7 +110,10 @@ const search = operation({
   problems: [...LOCAL, "Unavailable"],
 });
 
-const pricesCache = cacheControl("public, max-age=300, stale-while-revalidate=3600");
+const pricesCache = cacheControlLike(
+  String.raw`^(?:public, max-age=\d+, stale-while-revalidate=\d+|no-store)$`,
+  "public, max-age=300, stale-while-revalidate=3600",
+);
 const prices = operation({
   id: "listPrices",
   tag: "visitors",
