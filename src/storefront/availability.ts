@@ -197,7 +197,10 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       status: "available",
       premium,
       price,
-      renewal: premium || price === null ? null : renewalPrice(name, renewalQuote(name)),
+      renewal:
+        premium || price === null || assessed.check.value.hasOtherPrices === true
+          ? null
+          : renewalPrice(name, renewalQuote(name)),
       asOfMs: assessed.check.asOfMs,
       stale: stale || isOld,
       showUntilMs: assessed.check.askedMs + AVAILABLE_FOR_MS,

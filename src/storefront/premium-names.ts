@@ -16,7 +16,7 @@ import type { PremiumMarks } from "./premium-marks.js";
 export interface PremiumNames {
   /**
    * Whether the name is premium, by an earlier decision or by a price of its own from the upstream. Asks again if prices disagree, but never about a
-   * name without known facts. Rejects if the prices remain doubtful.
+   * name without known facts. Rejects if the prices remain doubtful, or if a check has shown prices of its own for other actions.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
   /** Whether nothing known here contradicts ordinary prices for the name. */
@@ -69,6 +69,7 @@ export function createPremiumNames({
     const mark = marks.of(name);
     if (mark?.value.isBySign === true) return isStillPremium(ask, name, justAfter(mark.answeredMs));
     for (const { what, pooled } of shownPrices(name)) {
+      if (pooled.value.hasOtherPrices === true) throw noPrice();
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(pooled.value.wholesale, quote.wholesale)) continue;
       const { kind } = await assessor.assess(ask, name, what, {

@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
 import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
-import { type PremiumSign, premiumSignIn } from "./premium-signs.js";
+import { type PremiumSign, premiumSignIn, statesOtherActions } from "./premium-signs.js";
 import {
   BALANCE,
   CHECK,
@@ -45,6 +45,8 @@ export type Check = (
 ) & {
   /** The answer also says in some way that the name is premium. */
   readonly sign?: PremiumSign;
+  /** The answer also states what another action on the name costs, so the list's price may not be the name's. */
+  readonly hasOtherPrices?: true;
 };
 
 export interface DomainRecord {
@@ -112,12 +114,14 @@ export function decodeCheck(
   note: Note = () => {},
   beside: Fields = {},
 ): Check {
-  const signIn = (price: Wholesale | null): { readonly sign?: PremiumSign } => {
+  const signIn = (price: Wholesale | null): Pick<Check, "sign" | "hasOtherPrices"> => {
     const { domain: _name, ...rest } = fieldsOf(data, "the check");
     // Amounts beside the data are about something else, such as the call.
     const sign = premiumSignIn(rest, price) ?? premiumSignIn(beside, null);
     if (sign !== undefined) note(`a sign of premium (${sign})`);
-    return sign === undefined ? {} : { sign };
+    const hasOtherPrices = statesOtherActions(rest);
+    if (hasOtherPrices) note("the price of another action on the name");
+    return { ...(sign && { sign }), ...(hasOtherPrices && { hasOtherPrices }) };
   };
   const fields = fieldsOf(data, "the check");
   const domain = documented(fields, CHECK.domain);

@@ -81,6 +81,20 @@ function signOf(
   return price !== null && isOtherPrice(text, path, price) ? "price" : undefined;
 }
 
+const OTHER_ACTION = /renew|transfer|restore|redempt|redeem/;
+
+/** Whether an answer about a name states what another action on it costs. It may be a price of its own, unlike the list's. */
+export function statesOtherActions(data: unknown, path = "", depth = 0): boolean {
+  if (depth > MAX_DEPTH) return false;
+  if (isFields(data))
+    return Object.entries(data).some(([key, value]) =>
+      statesOtherActions(value, `${path} ${normalized(key)}`, depth + 1),
+    );
+  const text = data instanceof WrittenNumber ? data.text : data;
+  if (typeof text !== "string" || !OTHER_ACTION.test(path) || !PRICE_FIELD.test(path)) return false;
+  return /[1-9]/.test(FORMATTED.exec(text.trim())?.[1] ?? "");
+}
+
 /** An amount, perhaps with a currency before or after it. */
 const FORMATTED = /^\D{0,5}?(\d[\d,]{0,14}(?:\.\d{1,6})?)\D{0,5}$/;
 
