@@ -115,6 +115,8 @@ describeWithBrowser("a search at the storefront", () => {
     const { page } = await shop.visitor({ at, stopped: true });
     const listed = page.locator("tbody td").first();
     expect(await listed.textContent()).toBe("$26.99");
+    // The page may just be asking for the list again.
+    await page.waitForLoadState("networkidle");
     writeFileSync(file, RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
     await shop.clock.advance(1_000);
     await page.goto("/livez");
