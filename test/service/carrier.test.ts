@@ -133,7 +133,7 @@ describe("500 users behind one address", () => {
   });
 });
 
-test("500 people behind one address open the shop and look at known names in a minute, beside staff, a customer and Prometheus", async () => {
+test("500 people behind one address open the shop and look at known names in a minute, beside staff, a customer, Prometheus and a flood from another address", async () => {
   clock = new FakeClock();
   const secret = "a secret of the login with 32 bytes or more";
   service = await startService({
@@ -156,14 +156,23 @@ test("500 people behind one address open the shop and look at known names in a m
   expect(assets.length).toBeGreaterThan(1);
   const events = { Accept: "text/event-stream" };
   await ask("/v1/search?q=kabul", events);
+  let [floods, refused] = [0, 0];
+  const flood = async (): Promise<void> => {
+    const headers = { "X-Forwarded-For": "198.51.100.66" };
+    const path = `/v1/availability?domain=flood-${(floods += 1)}.af&only=known`;
+    const { status } = await service.ask(path, { headers });
+    if (status === 429) refused += 1;
+  };
   for (let people = 0; people < 500; people += 50)
-    await Promise.all(
-      Array.from({ length: 50 }, async () => {
+    await Promise.all([
+      ...Array.from({ length: 350 }, flood),
+      ...Array.from({ length: 50 }, async () => {
         await Promise.all(["/", ...assets, "/v1/prices"].map((path) => ask(path)));
         await ask("/v1/search?q=kabul", events);
         await ask("/v1/availability?domain=kabul.af");
       }),
-    );
+    ]);
+  expect(refused).toBeGreaterThan(300);
   await ask("/v1/staff/overview", bearer("read"));
   await ask("/metrics", bearer("metrics"));
   await ask("/v1/me/domains", { Authorization: `Bearer ${token}` });
