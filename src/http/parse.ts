@@ -62,7 +62,7 @@ export function readName(
 }
 
 export function otherScript(field: string): ServiceError {
-  return invalidField(field, "script", "has letters of another script, or of more than one");
+  return invalidField(field, "script", "has letters or digits of another script, or of more than one");
 }
 
 /** A TLD sold, with its leading dot, in any case. */
