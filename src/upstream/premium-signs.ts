@@ -86,6 +86,7 @@ const OTHER_ACTION = /renew|transfer|restore|redempt|redeem/;
 /** Whether an answer about a name states what another action on it costs. It may be a price of its own, unlike the list's. */
 export function statesOtherActions(data: unknown, path = "", depth = 0): boolean {
   if (depth > MAX_DEPTH) return false;
+  if (Array.isArray(data)) return data.some((item: unknown) => statesOtherActions(item, path, depth + 1));
   if (isFields(data))
     return Object.entries(data).some(([key, value]) =>
       statesOtherActions(value, `${path} ${normalized(key)}`, depth + 1),

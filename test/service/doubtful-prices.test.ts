@@ -193,14 +193,18 @@ describe("a name with a sign of premium beside the ordinary price", () => {
   });
 });
 
-test("a name whose check states what its renewal costs has no renewal price of the list, and none is signed", () =>
+test.each([
+  [{ renewal: { amount: "500.00", currency: "USD" } }],
+  [{ renewals: [{ years: 1, price: "500.00" }] }],
+])("a name whose check states %j has no renewal price of the list, and none is signed", (stated) =>
   inShop(async ({ service, base }) => {
-    answers(service, "check", { ...base_(base[0]), renewal: { amount: "500.00", currency: "USD" } });
+    answers(service, "check", { ...base_(base[0]), ...stated });
     expect(await found(service, "plain.af")).toMatchObject({ renewal: null, price: { currency: "USD" } });
     const body = { items: [{ domain: "plain.af", action: "renewal", years: 1 }] };
     const { code } = problemOf(await service.ask("/v1/quotes", { method: "POST", body }));
     expect(code).toBe("upstream_contract");
-  }));
+  }),
+);
 
 function base_(amount: string) {
   return { available: true, status: "available", pricing: { amount, currency: "USD" } };

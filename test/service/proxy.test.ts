@@ -1,4 +1,4 @@
-/** TRUST_PROXY_HOPS that doesn't fit what is in front of the service is told in the log, to staff and in /health. */
+/** If TRUST_PROXY_HOPS doesn't fit the requests, the log, staff and `/health` say so. */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";

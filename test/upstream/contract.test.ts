@@ -309,7 +309,7 @@ describe("a quote", () => {
   );
 });
 
-describe("what staff are told of a domain record", () => {
+describe("what staff see about a domain record", () => {
   const read = (record: object) => {
     const noted: string[] = [];
     const data = { domain: "kabul.af", ...record };

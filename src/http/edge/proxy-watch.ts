@@ -24,10 +24,10 @@ export interface ProxyWatch {
   readonly state: () => ProxyFit;
 }
 
-/** Logs `proxy.misconfigured` when the state becomes another one than `fits`. */
+/** Logs `proxy.misconfigured` once for each state other than `fits`, however often it comes back. */
 export function createProxyWatch({ hops, log }: { readonly hops: number; readonly log: Log }): ProxyWatch {
   const last: ProxyFit[] = [];
-  let told: ProxyFit = "fits";
+  const logged = new Set<ProxyFit>();
 
   function state(): ProxyFit {
     if (last.length < ENOUGH) return "fits";
@@ -45,8 +45,9 @@ export function createProxyWatch({ hops, log }: { readonly hops: number; readonl
         last.push(found > hops ? "more" : found < hops ? "fewer" : "fits");
         if (last.length > LOOKED_AT) last.shift();
         const now = state();
-        if (now !== told && now !== "fits") log.warn("proxy.misconfigured", { hops, what: WHAT_TO_DO[now] });
-        told = now;
+        if (now !== "fits" && !logged.has(now))
+          log.warn("proxy.misconfigured", { hops, what: WHAT_TO_DO[now] });
+        logged.add(now);
       }
       next();
     },
@@ -54,6 +55,6 @@ export function createProxyWatch({ hops, log }: { readonly hops: number; readonl
 }
 
 function addressesIn(forwarded: string | readonly string[] | undefined): number {
-  const text = forwarded?.toString().trim() ?? "";
-  return text.split(",").filter((entry) => addressOf({ ip: entry.trim() }) !== NO_ADDRESS).length;
+  const entries = forwarded?.toString().split(",") ?? [];
+  return entries.filter((entry) => addressOf({ ip: entry.trim() }) !== NO_ADDRESS).length;
 }
