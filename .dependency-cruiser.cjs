@@ -22,7 +22,7 @@ const words = [
   "state-dir.ts",
   "system-error.ts",
 ];
-const engines = ["upstream/", "quota/", "cache/", "retail/"];
+const engines = ["upstream/", "quota/", "facts/", "retail/"];
 const seen = [
   ...words,
   "redis.ts",
@@ -39,17 +39,17 @@ const rooms = {
     words,
   "redis(?:-address)?\\.ts": words,
   "quota/": words,
-  "cache/": words,
+  "facts/": [...words, "quota/", "upstream/"],
   "wire/": [...words, "upstream/", "quota/lane.ts"],
   "upstream/": [...words, "quota/"],
-  "retail/": [...words, "quota/", "cache/", "upstream/"],
+  "retail/": [...words, "quota/", "facts/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
   "staff/staff-tokens\\.ts": [...words, "wire/scopes.ts"],
   "staff/(?:audit|act-file)\\.ts": [...words, "staff/"],
-  "customers/": [...words, "cache/"],
+  "customers/": [...words, "facts/"],
   "config/": [...words, "redis-address.ts", "staff/staff-tokens.ts", "customers/", ...engines],
-  "storefront/": seen,
-  "staff/(?:account|account-facts)\\.ts": [...seen, "staff/"],
+  "shop/": seen,
+  "staff/account\\.ts": seen,
   // What the next owner needs, in files or in Redis; then who may call the upstream; at last, outside of HTTP, who hands requests on.
   "store\\.ts": [...words, "staff/audit.ts", "staff/act-file.ts", "retail/"],
   "fleet/(?:redis-(?:connection|link|store)|address)\\.ts": [
@@ -63,23 +63,20 @@ const rooms = {
   ],
   "fleet/lease\\.ts": [...words, "redis.ts", "quota/"],
   "fleet/follower\\.ts": [...words, "fleet/", "http/edge/"],
-  "pools\\.ts": [...seen, "storefront/", "staff/account.ts", "staff/account-facts.ts"],
   "engine\\.ts": [
     ...seen,
-    "pools.ts",
-    "storefront/",
+    "shop/",
     "staff/account.ts",
-    "staff/account-facts.ts",
     "staff/audit.ts",
     "staff/act-file.ts",
     "store.ts",
     "fleet/lease.ts",
     "fleet/redis-store.ts",
   ],
-  "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "storefront/", "staff/overview.ts"],
+  "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "shop/", "staff/overview.ts"],
   // What staff see of everything.
-  "staff/": [...seen, "wire/", "pools.ts", "engine.ts", "store.ts"],
-  "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "staff/", "store.ts"],
+  "staff/": [...seen, "wire/", "engine.ts", "store.ts"],
+  "http/": [...seen, "wire/", "engine.ts", "shop/", "staff/", "store.ts"],
   "probe/": [...seen, "fleet/lease.ts", "fleet/redis-link.ts"],
   "keys/": [...words, "staff/staff-tokens.ts", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/", "staff/", "fleet/"],
@@ -101,7 +98,7 @@ const used = { "main\\.ts": ["sandbox"], "probe/": ["sandbox", "probe"] };
 const homes = {
   axios: "upstream/",
   "lossless-json": "upstream/",
-  "lru-cache": "(?:cache/|(?:bounded-map|http/finished-answers|fleet/follower)\\.ts$)",
+  "lru-cache": "(?:facts/|(?:bounded-map|http/finished-answers|fleet/follower)\\.ts$)",
   winston: "logger\\.ts$",
   ioredis: "fleet/redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|fleet/follower\\.ts$)",

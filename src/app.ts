@@ -20,11 +20,8 @@ import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js"
 import { createMetrics } from "./metrics.js";
 import type { Secret } from "./secret.js";
 
-/**
- * Calls that a line of a cart may need, one after the other: a check, four to sign its price and two for the term of a premium name; and all of them
- * again if its price changes meanwhile.
- */
-const MAX_CALLS_IN_A_ROW = 14;
+/** Calls that a line of a cart may need, one after the other: a check and three that its price depends on, and all of them again if prices change. */
+const MAX_CALLS_IN_A_ROW = 8;
 
 interface AppSettings extends Omit<EngineSettings, "onCall" | "factClock" | "url"> {
   readonly version: string;

@@ -56,7 +56,6 @@ export function every(clock: Clock, everyMs: number, run: () => void): () => voi
   };
 }
 
-const CHECK_WALL_EVERY_MS = 1_000;
 /** Gradual adjustments add up to this before they count. */
 const STEP_MS = 1_000;
 
@@ -72,16 +71,6 @@ function wallSteps(clock: Clock, act: (byMs: number) => void): (monotonicMs: num
     bootAtMs += byMs;
     act(byMs);
   };
-}
-
-/** Calls `act` within a second after the wall clock was set back; returns a function that stops it. */
-export function onWallClockSetBack(clock: Clock, act: () => void): () => void {
-  const look = wallSteps(clock, (byMs) => {
-    if (byMs < 0) act();
-  });
-  return every(clock, CHECK_WALL_EVERY_MS, () => {
-    look(clock.monotonic());
-  });
 }
 
 /**
@@ -112,6 +101,13 @@ const STAMP_STEP_MS = 0.0001;
 export function createStamps(clock: Clock): () => number {
   let last = -Infinity;
   return () => (last = Math.max(clock.monotonic(), last + STAMP_STEP_MS));
+}
+
+/** A value with the stamps at which its request left and its answer was complete. */
+export interface Answered<T> {
+  readonly value: T;
+  readonly askedAt: number;
+  readonly answeredAt: number;
 }
 
 /** A moment later than the stamp and earlier than every stamp after it. */

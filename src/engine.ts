@@ -1,30 +1,28 @@
-/** Assembles everything except HTTP: quota, upstream, cache, retail prices, storefront, account and audit log. */
+/** Assembles everything except HTTP: quota, upstream, notebook, retail prices, shop, account and audit log. */
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import { type Account, createAccount } from "./staff/account.js";
 import { type Audit, createAudit } from "./staff/audit.js";
-import { type Clock, createStamps, onWallClockSetBack } from "./clock.js";
+import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";
 import { createFleet, type Fleet } from "./fleet/lease.js";
 import { createRedisStore } from "./fleet/redis-store.js";
 import type { Log } from "./logger.js";
-import { createPools, type PoolFigures } from "./pools.js";
+import { createNotebook, type Notebook } from "./facts/notebook.js";
 import type { Quota } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import type { RedisLink } from "./redis.js";
 import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
-import { createPriceEpochs, type PriceEpochs } from "./retail/price-epoch.js";
-import { noPriceFacts, savedPrices, savePrices } from "./retail/price-facts.js";
+import { createNameKinds, savedNames } from "./retail/name-kinds.js";
 import { createPriceList, type PriceList } from "./retail/price-list.js";
 import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
+import { noSavedPrices, savedPricesShape, savePrices } from "./retail/saved-prices.js";
 import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createFileStore, type Store } from "./store.js";
-import { createAssessor } from "./storefront/assessment.js";
-import { createNameFacts } from "./storefront/name-facts.js";
-import { createPremiumMarks, savedMarks } from "./storefront/premium-marks.js";
-import { createShops, type Shop } from "./storefront/shop.js";
+import { createNames } from "./shop/names.js";
+import { createShops, type Shop } from "./shop/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
 import { createRecentCalls, type RecentCalls } from "./upstream/recent-calls.js";
@@ -53,8 +51,7 @@ export interface Engine {
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly recentCalls: RecentCalls;
-  readonly pools: PoolFigures;
-  readonly epochs: PriceEpochs;
+  readonly notebook: Notebook;
   readonly prices: PriceList;
   readonly account: Account;
   readonly promises: Promises;
@@ -165,29 +162,27 @@ export function createEngine(settings: EngineSettings): Engine {
   });
 
   const source = (): string => `${upstreamId} ${credentials.active().fingerprint}`;
-  const pools = createPools({
-    cache: config.cache,
-    clock: factClock,
-    stamp,
-    onChange,
-  });
+  const notebook = createNotebook({ limits: config.cache, clock: factClock, stamp, onChange, log });
+  const { changes: priceChanges } = notebook;
 
   const saved = <T>(name: string, shape: z.ZodType<T>, of: () => string) =>
     isSandbox ? null : store.saved({ name, shape, source: of });
-  const savedPriceFacts = saved("price-facts", savedPrices, source);
-  const savedPremiumNames = saved("premium-names", savedMarks, () => upstreamId);
-  const epochs = createPriceEpochs({ stamp, clock, log });
-  epochs.onChange(onChange);
+  const pricesFile = saved("prices", savedPricesShape, source);
+  const namesFile = saved("name-kinds", savedNames, () => upstreamId);
+  const nameKinds = createNameKinds({
+    max: config.cache.availability.entries,
+    file: namesFile,
+    clock: factClock,
+    onChange,
+  });
   const prices = createPriceList({
     policies,
-    pool: pools.prices,
-    ask: upstream.quote,
-    epochs,
-    onDispute: onChange,
+    notebook,
+    quote: upstream.quote,
     saved:
-      savedPriceFacts === null
-        ? noPriceFacts
-        : savePrices(savedPriceFacts, () => credentials.active().sinceMs, factClock),
+      pricesFile === null
+        ? noSavedPrices
+        : savePrices(pricesFile, () => credentials.active().sinceMs, factClock),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
     hasOutage: () => upstream.health().openCircuits.length > 0,
@@ -197,29 +192,21 @@ export function createEngine(settings: EngineSettings): Engine {
   });
   const account = createAccount({
     upstream,
-    facts: pools.account,
-    tiers: pools.tier,
+    notebook,
     factsFreshMs: config.cache.account.freshMs,
     tierFreshMs: config.cache.tier.freshMs,
     hasCustomers: config.customers !== null,
-    onPremium: (ascii, { askedMs, answeredMs }) =>
-      marks.note({ ascii }, { value: { isPremium: true, years: 1 }, askedMs, answeredMs }),
-    onTier: epochs.noteTier,
-    awaitsTierSinceMs: prices.awaitsTierSinceMs,
+    onOwnPrices: (ascii, askedAt) => {
+      nameKinds.noteSign({ ascii }, askedAt);
+    },
     roomInMs,
     clock: factClock,
     log,
   });
-  const marks = createPremiumMarks({
-    pool: pools.premium,
-    file: savedPremiumNames,
-    clock: factClock,
-  });
-  const names = createNameFacts({
-    pools: { statuses: pools.statuses, checks: pools.availability },
-    marks,
+  const names = createNames({
+    checks: notebook.checks,
     check: upstream.check,
-    epochs,
+    onSign: nameKinds.noteSign,
   });
   const promises = createPromises({
     keys: config.promiseKeys ?? (isSandbox ? fixedSecret(newPromiseKey()) : null),
@@ -231,12 +218,10 @@ export function createEngine(settings: EngineSettings): Engine {
   const shop = createShops(policies.current, {
     prices,
     names,
-    marks,
-    assessor: createAssessor({ names, marks, prices, epochs }),
+    nameKinds,
+    changes: priceChanges,
     ownedSinceMs: account.ownedSinceMs,
     promises,
-    // Saved facts are dated by the wall clock, which may have been set back since.
-    signableSinceMs: stamp(),
     hasSpare: () => quota()?.hasSpare() ?? true,
     clock,
     factClock,
@@ -248,27 +233,24 @@ export function createEngine(settings: EngineSettings): Engine {
 
   /** What a former owner or process knew. */
   async function restore(): Promise<void> {
-    await Promise.all([marks.restore(), prices.restore()]);
+    await Promise.all([nameKinds.restore(), prices.restore()]);
   }
 
   /** What this process knew before others were the owner may have changed since. Its prices are trusted no more than restored ones. */
   function forget(): void {
-    for (const pool of [pools.statuses, pools.availability, pools.tier, pools.account]) pool.purge();
+    notebook.checks.purge();
+    notebook.purgeAccount();
   }
 
   async function leaveBehind(): Promise<void> {
     audit.flush();
-    marks.flush();
-    await Promise.all([savedPriceFacts?.saved(), savedPremiumNames?.saved()]);
+    nameKinds.flush();
+    await Promise.all([pricesFile?.saved(), namesFile?.saved()]);
   }
 
   function purgePrices(): number {
-    epochs.end({ kind: "purge" });
-    return prices.facts().length;
-  }
-  function purgeNames(): number {
-    pools.statuses.purge();
-    return pools.availability.purge();
+    priceChanges.notePurge();
+    return prices.all().length;
   }
 
   return {
@@ -276,8 +258,7 @@ export function createEngine(settings: EngineSettings): Engine {
     credentials,
     upstream,
     recentCalls,
-    pools,
-    epochs,
+    notebook,
     prices,
     account,
     promises,
@@ -294,8 +275,8 @@ export function createEngine(settings: EngineSettings): Engine {
       const isMeant = (kind: Purgeable): boolean => what === kind || what === "all";
       return {
         ...(isMeant("prices") && { prices: purgePrices() }),
-        ...(isMeant("availability") && { availability: purgeNames() }),
-        ...(isMeant("account") && { account: pools.account.purge() + pools.tier.purge() }),
+        ...(isMeant("availability") && { availability: notebook.checks.purge() }),
+        ...(isMeant("account") && { account: notebook.purgeAccount() }),
       };
     },
     async open() {
@@ -310,10 +291,6 @@ export function createEngine(settings: EngineSettings): Engine {
         stopOwnWork ??= all([
           prices.keepWarm(),
           account.keepWarm(),
-          onWallClockSetBack(clock, () => {
-            const { statuses, availability, prices: quotes, tier, account: facts } = pools;
-            for (const pool of [statuses, availability, quotes, tier, facts]) pool.redate();
-          }),
           keepTrying({
             upstream,
             quote: prices.tryQuote,

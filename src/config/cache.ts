@@ -1,6 +1,7 @@
 /** Reads the YAML file at CACHE_CONFIG: how long each kind of fact is fresh and usable, and how many are stored. */
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
+import type { NotebookLimits } from "../facts/notebook.js";
 import { readText, type Settings } from "./settings.js";
 
 const ms = z
@@ -24,9 +25,8 @@ const cacheSchema = z.strictObject({
   tier: pool,
   account: pool,
 });
-export type CacheConfig = Readonly<z.infer<typeof cacheSchema>>;
 
-export function readCache(settings: Settings): CacheConfig | null {
+export function readCache(settings: Settings): NotebookLimits | null {
   const text = readText(settings, "CACHE_CONFIG", "config/cache.yaml");
   if (text === null) return null;
   let raw: unknown;

@@ -13,7 +13,8 @@ import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { Secret } from "../secret.js";
 import type { SecretFile } from "./secret-files.js";
 import type { CredentialSource } from "../upstream/credentials.js";
-import { type CacheConfig, readCache } from "./cache.js";
+import type { NotebookLimits } from "../facts/notebook.js";
+import { readCache } from "./cache.js";
 import { type Environment, fileOf, readText, Settings, textOf } from "./settings.js";
 
 export interface Config {
@@ -40,7 +41,7 @@ export interface Config {
   readonly retail: RetailConfig;
   /** Where `retail` was read from. */
   readonly retailFile: RetailFile;
-  readonly cache: CacheConfig;
+  readonly cache: NotebookLimits;
   readonly staffTokens: Secret | null;
   /** Null: no customer routes. */
   readonly customers: CustomerSettings | null;

@@ -8,10 +8,9 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { JOSEError, JWKSNoMatchingKey, JWTExpired } from "jose/errors";
 import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
-import { createPool } from "../cache/cache.js";
-import type { Asker } from "../cache/single-flight.js";
-import type { Fact } from "../cache/facts.js";
-import type { Clock } from "../clock.js";
+import { createPage } from "../facts/page.js";
+import type { Asker } from "../facts/shared-load.js";
+import type { Answered, Clock } from "../clock.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -85,18 +84,18 @@ export function createCustomerTokens(
 
   function withPublished(url: URL) {
     type Keys = ReturnType<typeof createLocalJWKSet>;
-    const known = createPool<Keys, Asker>({
+    const known = createPage<Keys, Asker>({
       entries: 1,
       freshness: () => ({ freshMs: KEYS_FRESH_MS, usableMs: KEYS_USABLE_MS }),
       failureMs: FAILURE_MS,
       clock,
     });
-    const load = async (): Promise<Fact<Keys>> => {
+    const load = async (): Promise<Answered<Keys>> => {
       const { createLocalJWKSet } = await import("jose/jwks/local");
-      const askedMs = clock.monotonic();
+      const askedAt = clock.monotonic();
       try {
         const value = createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
-        return { value, askedMs, answeredMs: clock.monotonic() };
+        return { value, askedAt, answeredAt: clock.monotonic() };
       } catch {
         throw keysFailed("unreachable");
       }
@@ -107,8 +106,8 @@ export function createCustomerTokens(
         return await verify(token, value, PUBLIC_KEY_ALGORITHMS);
       } catch (error) {
         if (!(error instanceof JWKSNoMatchingKey)) throw error;
-        const askedSinceMs = clock.monotonic() - NEW_KEY_AFTER_MS;
-        const newer = await known.get("keys", asker, load, { askedSinceMs });
+        const askedSince = clock.monotonic() - NEW_KEY_AFTER_MS;
+        const newer = await known.get("keys", asker, load, { askedSince });
         return verify(token, newer.value, PUBLIC_KEY_ALGORITHMS);
       }
     };

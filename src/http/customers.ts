@@ -38,11 +38,11 @@ export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
   }
 
   function present(known: CustomerDomain) {
-    // The renewal price of a premium name is unknown, because the upstream quotes TLDs and not names.
-    const { policy, premiumNames } = shop();
-    const certain = prices.facts().filter(({ isDoubtful }) => !isDoubtful);
-    const isOrdinary = premiumNames.seemsOrdinary(known.name);
-    return presentCustomerDomain(known, isOrdinary ? certain : [], policy, now());
+    // Whether the list says what the renewal costs depends on the name, because the upstream quotes TLDs and not names.
+    const { policy, namePrices } = shop();
+    const current = prices.all().filter(({ isCurrent }) => isCurrent);
+    const isOrdinary = namePrices.isOrdinary(known.name) === true;
+    return presentCustomerDomain(known, isOrdinary ? current : [], policy, now());
   }
 
   route(router, "/v1/me/domains", {

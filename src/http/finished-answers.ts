@@ -57,6 +57,8 @@ interface Finished {
   readonly body: string;
   readonly etag: string;
   readonly isPublic: boolean;
+  /** When it was made; its times would be in the future if the clock was set back since. Wall clock, ms. */
+  readonly madeAt: number;
   /** Wall clock, ms. */
   readonly changesAt: number;
   readonly onSentAgain: () => void;
@@ -83,7 +85,8 @@ export function createFinishedAnswers({
   function find(key: string): Finished | undefined {
     forgetOld();
     const known = answers.get(key);
-    return known !== undefined && clock.now() < known.changesAt ? known : undefined;
+    const now = clock.now();
+    return known !== undefined && known.madeAt <= now && now < known.changesAt ? known : undefined;
   }
 
   return {
@@ -119,6 +122,7 @@ export function createFinishedAnswers({
             body: answer.body.toString("latin1"),
             etag: String(response.getHeader("ETag")),
             isPublic: isPublic(answer.cacheControl),
+            madeAt: clock.now(),
             changesAt: Math.min(nextChangeAt(), fieldsUntilAt),
             onSentAgain,
           },

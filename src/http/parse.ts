@@ -6,7 +6,7 @@ import { canonicalHost, type DomainName, parseDomainName } from "../domain-name.
 import { type FieldError, invalidField, type Reason, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { Action } from "../upstream/contract.js";
-import type { QuoteItem } from "../storefront/quotes.js";
+import type { QuoteItem } from "../shop/quotes.js";
 import { quoteRequestShape } from "../wire/visitors.js";
 
 /** A hostile query can have thousands of parameters, each with an error longer than itself. */

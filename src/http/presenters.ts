@@ -1,19 +1,19 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
 import type { UnknownDomain } from "../staff/account.js";
-import type { Known } from "../cache/cache.js";
+import type { Known } from "../facts/page.js";
 import { isoTimes } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import { presentRetail, type Retail, totalsOf } from "../money.js";
 import type { AppliedPromotion, RetailPolicy } from "../retail/policy.js";
-import { oldest, type PriceFact } from "../retail/price-list.js";
-import type { Availability } from "../storefront/availability.js";
-import type { Cart, TermQuote } from "../storefront/quotes.js";
-import type { SearchedName, Unknown } from "../storefront/search.js";
+import { oldest, type Price } from "../retail/price-list.js";
+import type { Availability } from "../shop/availability.js";
+import type { Cart, TermQuote } from "../shop/quotes.js";
+import type { SearchedName, Unknown } from "../shop/search.js";
 import type { Combination, DomainRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { customerDomainShape, unknownDomainShape } from "../wire/customers.js";
-import { presentOrigin, presentPromotion } from "../wire/parts.js";
+import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
 import type { domainRecordShape } from "../wire/staff.js";
 import type * as visitor from "../wire/visitors.js";
 import { retryAfterSeconds } from "./edge/problems.js";
@@ -31,7 +31,7 @@ export function presentAvailability(
     ...presentName(found),
     status: found.status,
     available: found.status === "available",
-    premium: found.premium,
+    ...presentKind(found.kind),
     years: found.years,
     price: found.price && presentRetail(found.price),
     renewal: found.renewal && presentRetail(found.renewal),
@@ -46,7 +46,7 @@ export function presentUnknown(asked: SearchedName): AnswerOf<typeof visitor.ava
     ...presentName(asked),
     status: "unknown" as const,
     available: false,
-    premium: false,
+    ...presentKind("ordinary"),
     years: asked.years,
     price: null,
     renewal: null,
@@ -59,14 +59,16 @@ function presentName({ name }: SearchedName) {
   return { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
 }
 
-/** The retail prices of known facts, without those that can't be calculated. */
+type Listed = Combination & Pick<Price, "wholesale" | "asOfMs">;
+
+/** The retail prices of known ones, without those that can't be calculated. */
 export function presentPrices(
-  facts: readonly PriceFact[],
+  facts: readonly Listed[],
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof visitor.priceListShape> {
   const prices = facts.flatMap(({ wholesale, ...what }) => {
-    const priced = policy.price(wholesale, what, { premium: false, atMs });
+    const priced = policy.price(wholesale, what, atMs);
     return priced.ok ? [presentPrice(what, priced)] : [];
   });
   return { asOf: minute(oldest(facts, atMs)), prices };
@@ -85,14 +87,14 @@ function presentPrice(
 
 export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.quotesShape> {
   return {
-    items: lines.map(({ name, action, years, price, status, premium, asOfMs, problem }) => ({
+    items: lines.map(({ name, action, years, price, status, kind, asOfMs, problem }) => ({
       domain: name.ascii,
       tld: name.tld,
       action,
       years,
       price: price && presentRetail(price),
       status,
-      premium,
+      ...presentKind(kind),
       asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
@@ -118,7 +120,7 @@ export function presentDomain(record: DomainRecord): AnswerOf<typeof domainRecor
 /** For its owner: the record with the known renewal prices of its TLD. */
 export function presentCustomerDomain(
   known: Known<DomainRecord> & { readonly name: DomainName },
-  facts: readonly PriceFact[],
+  facts: readonly Price[],
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof customerDomainShape> {

@@ -180,7 +180,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       if (typeof id === "string" && PROMISE_ID.test(id)) contextOf(request).subject = id;
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
       if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
-      sendJson(response, presentPromise(promise, prices.facts(), policies.current(), now()));
+      sendJson(response, presentPromise(promise, prices.all(), policies.current(), now()));
     },
   });
 

@@ -5,9 +5,9 @@ import { domainNameUnder, parseSearchTerm } from "../domain-name.js";
 import { invalidField, type ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
-import type { Availability } from "../storefront/availability.js";
-import { namesFor, search, type SearchedName } from "../storefront/search.js";
-import { inOneShop, type Shop } from "../storefront/shop.js";
+import type { Availability } from "../shop/availability.js";
+import { namesFor, search, type SearchedName } from "../shop/search.js";
+import { inOneShop, type Shop } from "../shop/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import { availabilityQuery, noQuery, pricesQuery, quoteQuery, searchQuery } from "../wire/queries.js";
 import type { searchShape } from "../wire/visitors.js";
@@ -38,7 +38,7 @@ import type { Searched, SearchStream } from "./search-stream.js";
 
 interface VisitorParts {
   readonly shop: () => Shop;
-  readonly prices: Pick<PriceList, "facts" | "unknown">;
+  readonly prices: Pick<PriceList, "all" | "unknown">;
   readonly finished: FinishedAnswers;
   readonly searchStream: SearchStream;
   readonly ask: AskFor;
@@ -150,12 +150,12 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
     GET: (request, response) => {
       const { policy } = shop();
       const wanted = readPrices(request.query, policy);
-      const facts = prices.facts();
-      if (facts.length === 0) throw prices.unknown();
-      // An incomplete or doubtful list must not be cached, because it will be another one in a moment.
+      const known = prices.all();
+      if (known.length === 0) throw prices.unknown();
+      // A list that is incomplete or not current must not be cached, because it will be another one in a moment.
       const isWhole =
-        facts.length === policy.combinations().length && !facts.some(({ isDoubtful }) => isDoubtful);
-      const matching = facts.filter(
+        known.length === policy.combinations().length && known.every(({ isCurrent }) => isCurrent);
+      const matching = known.filter(
         ({ tld, action, years }) =>
           (wanted.tld ?? tld) === tld &&
           (wanted.action ?? action) === action &&
@@ -168,7 +168,7 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
       });
       finished.send(response, answer, {
         // Without any price, its age is the time of the answer.
-        untilAt: matching.length === 0 ? -Infinity : Math.min(...facts.map(({ untilAt }) => untilAt)),
+        untilAt: matching.length === 0 ? -Infinity : Math.min(...known.map(({ untilAt }) => untilAt)),
         fieldsUntilAt: changeAt - PRICES_CACHED_MS,
         onSentAgain: () => {
           parts.onSentAgain("/v1/prices");

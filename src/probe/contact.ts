@@ -13,7 +13,7 @@ import { isWhole, listIn, recordIn } from "af-storefront-probe/records.js";
 import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Ask } from "../quota/quota.js";
-import type { Answered } from "../upstream/call.js";
+import type { Answered } from "../clock.js";
 import type { Combination } from "../upstream/contract.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";

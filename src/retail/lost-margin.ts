@@ -1,7 +1,7 @@
 /** The margin lost on promises whose price was above the floor when they were signed and is below it at the current wholesale price. */
 import { belowFloor, type Money, totalsOf, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "./policy.js";
-import type { PriceFact } from "./price-list.js";
+import type { Price } from "./price-list.js";
 import type { PricePromise, PromisedLine } from "./promise.js";
 
 export interface PromisesInForce {
@@ -11,9 +11,9 @@ export interface PromisesInForce {
   readonly marginLost: readonly Money[];
 }
 
-/** The wholesale price of the line in the price list; undefined if unknown, and for premium names, which the list doesn't contain. */
-export function wholesaleNow(line: PromisedLine, facts: readonly PriceFact[]): Wholesale | undefined {
-  if (line.premium) return undefined;
+/** The wholesale price of the line in the price list, which contains those of ordinary names; undefined if unknown. */
+export function wholesaleNow(line: PromisedLine, facts: readonly Price[]): Wholesale | undefined {
+  if (line.kind !== "ordinary") return undefined;
   return facts.find(
     ({ tld, action, years }) => tld === line.tld && action === line.action && years === line.years,
   )?.wholesale;
@@ -22,18 +22,18 @@ export function wholesaleNow(line: PromisedLine, facts: readonly PriceFact[]): W
 /** By how much the promised price is below the floor (cost plus minMargin) of the price list; null when it isn't, or another currency is shown now. */
 export function lostMargin(
   line: PromisedLine,
-  facts: readonly PriceFact[],
+  facts: readonly Price[],
   policy: RetailPolicy,
   atMs: number,
 ): Money | null {
   const now = wholesaleNow(line, facts);
-  const priced = now && policy.price(now, line, { premium: line.premium, atMs });
+  const priced = now && policy.price(now, line, atMs);
   return priced?.ok === true ? belowFloor(line.price, priced.floor) : null;
 }
 
 export function promisesInForce(
   promises: readonly PricePromise[],
-  facts: readonly PriceFact[],
+  facts: readonly Price[],
   policy: RetailPolicy,
   atMs: number,
 ): PromisesInForce {

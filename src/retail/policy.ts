@@ -44,6 +44,10 @@ export type PriceResult =
     }
   | { readonly ok: false; readonly reason: "not_sold" | "currency_without_rate" };
 
+/** Whether the ordinary rules apply to a name, or the premium one. */
+export const NAME_KINDS = ["ordinary", "premium"] as const;
+export type NameKind = (typeof NAME_KINDS)[number];
+
 export interface RetailPolicy {
   readonly soldTlds: readonly string[];
   /** Those of them under which names can be registered. */
@@ -55,15 +59,10 @@ export interface RetailPolicy {
   /** From short to long; empty if the TLD or the action isn't sold. */
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
-  /** The number of promotions that have started or ended by then. While it is the same, a price depends only on the wholesale price. */
-  promotionEpoch(atMs: number): number;
   /** When the next promotion starts or ends after that time; Infinity without one. */
   nextTurnAt(atMs: number): number;
-  price(
-    wholesale: Wholesale,
-    what: Combination,
-    options: { readonly premium: boolean; readonly atMs: number },
-  ): PriceResult;
+  /** The price at that time, by default that of an ordinary name. */
+  price(wholesale: Wholesale, what: Combination, atMs: number, kind?: NameKind): PriceResult;
   /** The retail price minus the wholesale price, in the shown currency, rounded down; for staff only. */
   margin(wholesale: Wholesale, retail: Retail): Money | null;
   /** How long a signed price is valid. */
@@ -180,13 +179,12 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     combinations: () => combinations,
     promiseValidMs: config.promise.validMs,
     suggestions: config.suggestions,
-    promotionEpoch: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
     nextTurnAt: (atMs) => Math.min(...turns.filter((turnMs) => turnMs > atMs)),
 
-    price(wholesale, what, { premium, atMs }) {
+    price(wholesale, what, atMs, kind = "ordinary") {
       if (!yearsSold(what.tld, what.action).includes(what.years)) return { ok: false, reason: "not_sold" };
       const ordinary = firstMatching(rules, what)?.rule;
-      const rule = premium ? (premiumRule ?? ordinary) : ordinary;
+      const rule = kind === "premium" ? (premiumRule ?? ordinary) : ordinary;
       if (rule === undefined) return { ok: false, reason: "not_sold" };
       const rate = rates.get(wholesale.currency);
       if (rate === undefined) return { ok: false, reason: "currency_without_rate" };

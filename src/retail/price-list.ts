@@ -1,152 +1,205 @@
-/** The last known wholesale price of every combination sold, refreshed in the background and kept across restarts. */
-import type { Wholesale } from "../money.js";
+/**
+ * The last known quote of every combination sold, refreshed in the background and kept across restarts. A quote that isn't current
+ * (`facts/price-changes.ts`) is shown as stale and never signed.
+ */
+import { isExpected, ServiceError } from "../errors.js";
+import type { Notebook, Observed, Quote } from "../facts/notebook.js";
+import type { Known } from "../facts/page.js";
+import { SharedAsk } from "../facts/shared-ask.js";
+import { type Answered, justAfter } from "../clock.js";
+import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import type { Answered } from "../upstream/call.js";
-import type { LivePolicy } from "./live-policy.js";
 import type { Combination } from "../upstream/contract.js";
-import { createPriceChanges, type PriceChange } from "./price-changes.js";
-import type { PriceEpochs } from "./price-epoch.js";
-import type { PriceFacts } from "./price-facts.js";
-import { BELOW_SHORTER, createPriceQuotes, keyOf, type PriceQuotes, type Quote } from "./price-quotes.js";
+import type { LivePolicy } from "./live-policy.js";
 import { createPriceRefresh, type PriceRefresh, type PriceRefreshSettings } from "./price-refresh.js";
+import type { SavedPrices } from "./saved-prices.js";
 
-export interface PriceFact extends Combination {
-  readonly wholesale: Wholesale;
+/** A known quote. Only a current one decides and is signed. */
+export interface Price extends Quote, Observed {
+  /** Wall clock, ms. */
   readonly asOfMs: number;
+  /** It is past its freshness, or not current. */
   readonly stale: boolean;
-  /** Evidence contradicts it, or staff have purged it; it is being refreshed. */
-  readonly isDoubtful: boolean;
-  /** Its last change, if less than a day ago. */
-  readonly changed?: PriceChange;
-  /** Until when it stays like this unless something new is learned; monotonic clock, ms. */
+  /** Evidence contradicts it, or staff have purged it. */
+  readonly isOutdated: boolean;
+  /** Until when it stays like this unless something new is learned; on the clock of facts, ms. */
   readonly untilAt: number;
 }
 
-export interface PriceList
-  extends
-    Pick<PriceQuotes, "quote" | "tryQuote" | "fresh" | "peek" | "isTrusted">,
-    Pick<PriceRefresh, "unknown" | "failures"> {
-  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. */
-  dispute(what: Combination, answeredMs: number): void;
-  /** Reports a check with the quote's amount; the quote becomes as recent as the check. */
-  confirm(what: Combination, check: Answered<Quote>): void;
-  /** Refreshes a doubtful price before the others. */
-  refreshFirst(what: Combination): void;
+export interface PriceList extends Pick<PriceRefresh, "unknown"> {
+  /**
+   * The price of one combination: from memory if it is current, else from the upstream, else the last one. Past its freshness, it is stale and is
+   * refreshed in the background. With `askedSince`, only a current one that was asked at that stamp or later counts.
+   */
+  ask(ask: Ask, what: Combination, askedSince?: number): Promise<Price>;
+  /** The price in memory, stale or not, unless it is implausible. */
+  peek(what: Combination): Price | undefined;
   /** Every known price, from memory, in the order of the catalogue. */
-  facts(): readonly PriceFact[];
-  /** Whether the price of every registration sold is known, so that a name needs no call for it. */
-  knowsRegistrations(): boolean;
+  all(): readonly Price[];
+  /** Asks again for a stale price before the others. */
+  refreshFirst(what: Combination): void;
+  /** Makes the call even if it has just failed, and learns from the answer. */
+  tryQuote(ask: Ask, what: Combination): Promise<void>;
+  /** For each price that is missing, refused or couldn't be refreshed: the reason, as a sentence for staff. */
+  failures(): string[];
   /** How many combinations are sold. */
   readonly size: number;
-  /** Loads the last known prices, saved before a restart or by the former owner, without upstream calls. Never rejects. */
+  /** Loads the prices that were saved before a restart or by the former owner, without upstream calls. Never rejects. */
   restore(): Promise<void>;
-  /** The stamp since which the tier must be requested before saved prices can be trusted; null if none wait for it. */
-  awaitsTierSinceMs(): number | null;
   /** Starts the refresh loop; returns a function that stops it. */
   keepWarm(): () => void;
 }
 
-interface PriceListSettings extends Omit<PriceRefreshSettings, "sold" | "quotes" | "onRefreshed"> {
-  /** Called when evidence has made a price doubtful. */
-  readonly onDispute: () => void;
+interface PriceListSettings extends Omit<
+  PriceRefreshSettings,
+  "sold" | "peek" | "refresh" | "lastAnswerAt" | "onRefreshed"
+> {
+  readonly notebook: Pick<Notebook, "quotes" | "changes">;
   /** Defines what is sold. */
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
-  readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
-  readonly epochs: PriceEpochs;
-  readonly saved: PriceFacts;
+  readonly quote: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
+  readonly saved: SavedPrices;
 }
 
-/** How long refreshing waits on startup for the tier, which may confirm all saved prices with a single call. */
-const TIER_FIRST_MS = 3_000;
+const BELOW_SHORTER = "The registry service's price for this term isn't above that of a shorter term.";
 
 export function createPriceList(settings: PriceListSettings): PriceList {
-  const { policies, pool, epochs, clock, log } = settings;
+  const { policies, saved, log } = settings;
+  const { quotes, changes } = settings.notebook;
   const sold = (): readonly Combination[] => policies.current().combinations();
-  const changes = createPriceChanges(clock);
-  const quotes = createPriceQuotes({ ...settings, onEpochEnded: save });
   const refresh = createPriceRefresh({
     ...settings,
     sold,
-    quotes,
+    peek: remembered,
+    lastAnswerAt: (what) => quotes.last(keyOf(what))?.answeredAt ?? -Infinity,
+    async refresh(by, what) {
+      const price = remembered(what);
+      // Nobody can buy at an outdated price, so refreshing it takes precedence over searches, whatever the load.
+      const urgently: Ask = price?.isOutdated === true ? { ...by, lane: "checkout" } : by;
+      await load(urgently, what, justAfter(price?.askedAt ?? -Infinity));
+    },
     onRefreshed(prices) {
-      log.info("prices.refreshed", { refreshed: prices, known: facts().length, sold: sold().length });
+      log.info("prices.refreshed", { refreshed: prices, known: all().length, sold: sold().length });
       save();
     },
   });
-  epochs.onChange(refresh.now);
+  changes.onChange(() => {
+    save();
+    refresh.now();
+  });
   policies.onChange(refresh.now);
 
-  function facts(): readonly PriceFact[] {
-    return sold().flatMap((what): PriceFact[] => {
-      const [known, price] = [pool.peek(keyOf(what)), quotes.peek(what)];
-      if (known === undefined || price === undefined) return [];
-      const { wholesale, asOfMs, stale, isTrusted } = price;
-      const changed = changes.noted(keyOf(what), wholesale, asOfMs);
-      const untilAt = known.untilMs;
-      return [
-        { ...what, wholesale, asOfMs, stale, isDoubtful: !isTrusted, untilAt, ...(changed && { changed }) },
-      ];
-    });
+  function priceOf({ value, source, ...times }: Known<Quote>): Price {
+    const isCurrent = changes.isCurrent(times);
+    const isOutdated = changes.isOutdated(times);
+    return { ...value, ...times, isCurrent, isOutdated, stale: source === "stale" || !isCurrent };
+  }
+
+  function remembered(what: Combination): Price | undefined {
+    const known = quotes.peek(keyOf(what));
+    return known && priceOf(known);
+  }
+
+  /** Whether a shorter term costs as much, so that this total is probably wrong. */
+  function isImplausible({ tld, action, years, wholesale }: Price): boolean {
+    for (let fewer = 1; fewer < years; fewer += 1) {
+      const shorter = remembered({ tld, action, years: fewer });
+      if (shorter?.isCurrent !== true || shorter.wholesale.currency !== wholesale.currency) continue;
+      if (compareWholesale(shorter.wholesale, wholesale) >= 0) return true;
+    }
+    return false;
+  }
+
+  function peek(what: Combination): Price | undefined {
+    const price = remembered(what);
+    return price === undefined || isImplausible(price) ? undefined : price;
+  }
+
+  async function quoted(by: Ask, what: Combination): Promise<Answered<Quote>> {
+    const { value: wholesale, ...times } = await settings.quote(by, what);
+    const { tld, action, years } = what;
+    const before = quotes.peek(keyOf(what));
+    if (before === undefined) return { value: { tld, action, years, wholesale }, ...times };
+    const from = before.value.wholesale;
+    if (sameWholesale(from, wholesale)) return { value: before.value, ...times };
+    // A single price in another currency is more likely an upstream error than a new price, unless the known one is outdated.
+    if (from.currency !== wholesale.currency && changes.isCurrent(before)) {
+      log.warn("prices.currency.changed", { tld, action, years });
+      throw new ServiceError(
+        "upstream_contract",
+        "The registry service returned a price in another currency.",
+      );
+    }
+    return {
+      value: { tld, action, years, wholesale, changed: { from, atMs: settings.clock.now() } },
+      ...times,
+    };
+  }
+
+  async function load(by: Ask, what: Combination, askedSince: number): Promise<Price> {
+    const known = await quotes.get(
+      keyOf(what),
+      by,
+      (flight) => quoted(new SharedAsk(flight, by), what),
+      askedSince === -Infinity ? { whileRevalidating: true } : { askedSince },
+    );
+    return priceOf(known);
+  }
+
+  async function ask(by: Ask, what: Combination, askedSince?: number): Promise<Price> {
+    const before = remembered(what);
+    const currentSince = before?.isCurrent === false ? justAfter(changes.currentSince()) : -Infinity;
+    let price: Price;
+    try {
+      price = await load(by, what, Math.max(askedSince ?? -Infinity, currentSince));
+    } catch (error) {
+      if (askedSince !== undefined || before === undefined || !isExpected(error)) throw error;
+      price = before;
+    }
+    if (isImplausible(price)) throw new ServiceError("upstream_contract", BELOW_SHORTER);
+    return price;
+  }
+
+  function all(): readonly Price[] {
+    return sold().flatMap((what) => peek(what) ?? []);
   }
 
   function save(): void {
-    const prices = sold().flatMap((what) => {
-      const known = quotes.peek(what);
-      if (known === undefined) return [];
-      const { wholesale, askedMs, answeredMs, isTrusted } = known;
-      return [{ ...what, wholesale, askedMs, answeredMs, isDoubtful: !isTrusted }];
+    const prices = all().map(({ tld, action, years, wholesale, askedAt }) => {
+      return { tld, action, years, wholesale, askedAt };
     });
-    if (prices.length > 0) settings.saved.save({ tier: epochs.tier(), prices });
-  }
-
-  async function restore(): Promise<void> {
-    const { prices, tier } = await settings.saved.load();
-    for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
-      const epoch = isDoubtful ? "" : epochs.current();
-      if (sold().some((one) => keyOf(one) === keyOf(what)))
-        pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
-    }
-    epochs.resume(tier);
-  }
-
-  function awaitsTierSinceMs(): number | null {
-    const sinceMs = epochs.awaitsTierSinceMs();
-    if (sinceMs === null) return null;
-    const isSaved = (what: Combination): boolean => (pool.peek(keyOf(what))?.askedMs ?? Infinity) <= sinceMs;
-    return sold().some(isSaved) ? sinceMs : null;
+    if (prices.length > 0) saved.save({ tier: changes.tier(), prices });
   }
 
   return {
-    quote: quotes.quote,
-    tryQuote: quotes.tryQuote,
-    fresh: quotes.fresh,
-    peek: quotes.peek,
-    isTrusted: quotes.isTrusted,
+    ask,
+    peek,
+    all,
     unknown: refresh.unknown,
+    refreshFirst: refresh.first,
+    tryQuote: async (by, what) => {
+      quotes.learn(keyOf(what), await quoted(by, what));
+    },
     failures: () => [
-      ...sold().flatMap((what) => (quotes.isImplausible(what) ? [BELOW_SHORTER] : [])),
+      ...sold().flatMap((what) => {
+        const price = remembered(what);
+        return price !== undefined && isImplausible(price) ? [BELOW_SHORTER] : [];
+      }),
       ...refresh.failures(),
     ],
-    dispute(what, answeredMs) {
-      if (quotes.dispute(what, answeredMs)) refresh.want(what);
-    },
-    confirm(what, check) {
-      const known = pool.peek(keyOf(what));
-      if (known === undefined || check.askedMs > known.askedMs) pool.learn(keyOf(what), check);
-    },
-    refreshFirst(what) {
-      if (refresh.want(what)) refresh.now();
-    },
-    knowsRegistrations: () =>
-      sold().every((what) => what.action !== "registration" || quotes.peek(what) !== undefined),
-    facts,
     get size() {
       return sold().length;
     },
-    restore,
-    awaitsTierSinceMs,
+    async restore() {
+      const { prices, tier } = await saved.load();
+      const known = new Set(sold().map(keyOf));
+      for (const { wholesale, askedAt, ...what } of prices)
+        if (known.has(keyOf(what)))
+          quotes.learn(keyOf(what), { value: { ...what, wholesale }, askedAt, answeredAt: askedAt });
+      changes.restart(tier);
+    },
     keepWarm() {
-      const stop = refresh.start(awaitsTierSinceMs() === null ? 0 : TIER_FIRST_MS);
+      const stop = refresh.start();
       return () => {
         stop();
         save();
@@ -155,7 +208,11 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   };
 }
 
-/** When the oldest of the facts was requested, or `otherwise` without any. */
-export function oldest(facts: readonly PriceFact[], otherwise: number): number {
-  return facts.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
+function keyOf({ tld, action, years }: Combination): string {
+  return `${tld} ${action} ${years}`;
+}
+
+/** When the oldest of the prices was asked, or `otherwise` without any. */
+export function oldest(prices: readonly Pick<Price, "asOfMs">[], otherwise: number): number {
+  return prices.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
 }

@@ -2,7 +2,6 @@
  * Refreshes every price in the background, so that no visitor waits for one: prices that visitors need first, the others before they are stale, as
  * the quota has room.
  */
-import type { Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -10,11 +9,10 @@ import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { failureCodeOf } from "../upstream/failures.js";
 import type { Combination } from "../upstream/contract.js";
-import { keyOf, type PriceQuotes, type Quote, type QuotedPrice } from "./price-quotes.js";
 
 export interface PriceRefresh {
-  /** Refreshes this price before the others. Returns whether that is new. */
-  want(what: Combination): boolean;
+  /** Refreshes this price before the others. */
+  first(what: Combination): void;
   /** Checks now what is due. */
   now(): void;
   /**
@@ -24,14 +22,24 @@ export interface PriceRefresh {
   unknown(): ServiceError;
   /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
   failures(): string[];
-  /** Starts the loop after `firstInMs`; returns a function that stops it. */
-  start(firstInMs: number): () => void;
+  /** Starts the loop; returns a function that stops it. */
+  start(): () => void;
+}
+
+/** What is known of a price. */
+interface Refreshed {
+  readonly askedAt: number;
+  readonly isCurrent: boolean;
+  readonly isOutdated: boolean;
+  readonly stale: boolean;
 }
 
 export interface PriceRefreshSettings {
   readonly sold: () => readonly Combination[];
-  readonly quotes: PriceQuotes;
-  readonly pool: Pool<Quote, Ask>;
+  readonly peek: (what: Combination) => Refreshed | undefined;
+  /** The stamp of the last answer about it, whatever its age. */
+  readonly lastAnswerAt: (what: Combination) => number;
+  readonly refresh: (by: Ask, what: Combination) => Promise<void>;
   readonly freshMs: number;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
@@ -47,8 +55,8 @@ export interface PriceRefreshSettings {
 
 interface Failure {
   readonly error: ServiceError;
-  /** Monotonic clock, ms. */
-  readonly atMs: number;
+  /** On the clock of facts, ms. */
+  readonly failedAt: number;
 }
 
 /** Prices are refreshed after this part of their freshness, and after ten minutes while two fifths of the budget are unused. */
@@ -58,22 +66,21 @@ const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
 
 export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
-  const { sold, quotes, pool, roomInMs, hasOutage, windowMs, clock, log } = settings;
+  const { sold, peek, roomInMs, hasOutage, windowMs, clock, log } = settings;
+  const dueAfterMs = Math.min(settings.freshMs * REFRESH_AT, REFRESH_IDLE_MS);
   const failed = new Map<string, Failure>();
   const wanted = new Set<string>();
   let background: Background | null = null;
 
-  const isOverdue = (price: QuotedPrice | undefined): boolean => price?.stale === true;
-  const isDue = (price: QuotedPrice | undefined): boolean =>
-    price === undefined ||
-    price.askedMs <= clock.monotonic() - Math.min(settings.freshMs * REFRESH_AT, REFRESH_IDLE_MS);
-
   /** Refreshes one price if it is due. */
   async function refresh(what: Combination, by: Ask): Promise<"refreshed" | "known" | "no room"> {
-    const before = quotes.remembered(what);
-    if (!isOverdue(before) && !isDue(before)) return "known";
-    if (!isOverdue(before) && roomInMs() > 0) return "no room";
-    await quotes.refresh(by, what);
+    const price = peek(what);
+    const isDue = price?.isCurrent !== true || price.stale || price.askedAt <= clock.monotonic() - dueAfterMs;
+    if (!isDue) return "known";
+    // Old prices are refreshed whatever the load, but those of a former process only as there is room.
+    const isOverdue = price !== undefined && (price.isOutdated || (price.isCurrent && price.stale));
+    if (!isOverdue && !wanted.has(keyOf(what)) && roomInMs() > 0) return "no room";
+    await settings.refresh(by, what);
     return "refreshed";
   }
 
@@ -108,31 +115,31 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     const code = error instanceof ServiceError ? error.code : "internal";
     log.debug("prices.refresh.failed", { code });
     if (error instanceof ServiceError && failureCodeOf(error) !== null)
-      failed.set(keyOf(what), { error, atMs: clock.monotonic() });
+      failed.set(keyOf(what), { error, failedAt: clock.monotonic() });
   }
 
   /** The failures to refresh prices that are sold and haven't been answered since. */
   function lasting(): readonly Failure[] {
     return sold().flatMap((what) => {
       const failure = failed.get(keyOf(what));
-      return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs ? [failure] : [];
+      return failure && settings.lastAnswerAt(what) < failure.failedAt ? [failure] : [];
     });
   }
 
   return {
-    want(what) {
-      if (wanted.has(keyOf(what))) return false;
+    first(what) {
+      if (wanted.has(keyOf(what))) return;
       wanted.add(keyOf(what));
-      return true;
+      background?.now();
     },
     now() {
       background?.now();
     },
     unknown() {
-      const [last] = lasting().toSorted((a, b) => b.atMs - a.atMs);
+      const [last] = lasting().toSorted((a, b) => b.failedAt - a.failedAt);
       if (last !== undefined) {
         const { code, detail, retryAfterMs = 0 } = last.error;
-        const leftMs = last.atMs + retryAfterMs - clock.monotonic();
+        const leftMs = last.failedAt + retryAfterMs - clock.monotonic();
         return new ServiceError(code, detail, { retryAfterMs: Math.max(CHECK_EVERY_MS, leftMs) });
       }
       const inMs = roomInMs();
@@ -141,8 +148,8 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },
     failures: () => lasting().map(({ error }) => error.detail),
-    start(firstInMs) {
-      background = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
+    start() {
+      background = inBackground({ client: "price-list", round, roomInMs, clock });
       return background.stop;
     },
   };
@@ -154,4 +161,8 @@ function shuffled(sold: readonly Combination[]): Combination[] {
     .map((what) => ({ what, rank: Math.random() }))
     .sort((a, b) => a.rank - b.rank)
     .map(({ what }) => what);
+}
+
+function keyOf({ tld, action, years }: Combination): string {
+  return `${tld} ${action} ${years}`;
 }

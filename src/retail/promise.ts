@@ -18,13 +18,14 @@ import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
 import type { Secret } from "../secret.js";
 import { ACTIONS, type Combination } from "../upstream/contract.js";
+import { NAME_KINDS, type NameKind } from "./policy.js";
 
 export interface PromisedLine extends Combination {
   readonly domain: string;
   readonly price: Retail;
   /** The price that the retail price was calculated from. */
   readonly wholesale: Wholesale;
-  readonly premium: boolean;
+  readonly kind: NameKind;
 }
 
 export interface PricePromise {
@@ -50,7 +51,7 @@ export const promiseShape = z.object({
         years: z.int().positive(),
         price: z.object({ kind: z.literal("retail"), ...storedMoney }),
         wholesale: z.object({ kind: z.literal("wholesale"), ...storedMoney }),
-        premium: z.boolean(),
+        kind: z.enum(NAME_KINDS),
       }),
     )
     .readonly(),

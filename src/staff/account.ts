@@ -2,19 +2,17 @@
  * Account data for staff, and the domains of a customer, each with its age and its source. A change of tier is noticed within the tier's
  * freshness, no matter who asked for it.
  */
-import type { Known, Pool } from "../cache/cache.js";
-import type { Flight } from "../cache/single-flight.js";
-import { type Clock, justAfter, pause } from "../clock.js";
+import { type Clock, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected } from "../errors.js";
+import type { Notebook } from "../facts/notebook.js";
+import type { Known } from "../facts/page.js";
+import { SharedAsk } from "../facts/shared-ask.js";
 import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
-import { SharedAsk } from "../quota/shared-ask.js";
-import type { Answered } from "../upstream/call.js";
 import type { Balance, DomainList, DomainRecord, Tier } from "../upstream/contract.js";
 import type { Upstream } from "../upstream/operations.js";
-import type { AccountFact } from "./account-facts.js";
 
 export interface Account {
   domains(ask: Ask): Promise<Known<DomainList> & { readonly truncated: boolean }>;
@@ -51,22 +49,14 @@ export interface UnknownDomain {
 
 interface AccountSettings {
   readonly upstream: Upstream;
-  readonly facts: Pool<AccountFact, Ask>;
-  readonly tiers: Pool<Tier, Ask>;
+  readonly notebook: Pick<Notebook, "domains" | "domain" | "balance" | "tier" | "changes">;
   /** Whether customers see their own domains, for which it matters whether the list is complete. */
   readonly hasCustomers: boolean;
   /** How long each is answered from memory, in ms. */
   readonly factsFreshMs: number;
   readonly tierFreshMs: number;
-  /** Called with each name that its record says is premium. */
-  readonly onPremium: (
-    ascii: string,
-    times: { readonly askedMs: number; readonly answeredMs: number },
-  ) => void;
-  /** Called with each newer answer about the tier. */
-  readonly onTier: (tier: string, askedMs: number) => void;
-  /** The stamp since which the tier must be requested before saved prices can be trusted; null if none wait for it. */
-  readonly awaitsTierSinceMs: () => number | null;
+  /** Called with each name whose record says that the list's prices aren't its own. */
+  readonly onOwnPrices: (ascii: string, askedAt: number) => void;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
@@ -85,13 +75,13 @@ const MAX_RETRY_MS = 60_000;
 const IDLE_MS = 3_600_000;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
-/** How soon an urgent fact that couldn't be refreshed is tried again. */
-const URGENT_AGAIN_MS = 5_000;
+/** The keys of pages with a single entry. */
+const [LIST, BALANCE, TIER] = ["list", "balance", "tier"];
 const MIN_PAUSE_MS = 1_000;
 
 export function createAccount(settings: AccountSettings): Account {
-  const { upstream, facts, tiers, roomInMs, clock, log } = settings;
-  let tierNotedMs = -Infinity;
+  const { upstream, notebook, roomInMs, clock, log } = settings;
+  let noticedAt = -Infinity;
   let owned: { readonly list: DomainList | null; readonly names: ReadonlySet<string> } = {
     list: null,
     names: new Set(),
@@ -100,72 +90,48 @@ export function createAccount(settings: AccountSettings): Account {
   const wanted = new Map<string, { readonly name: DomainName; readonly waiting: (() => void)[] }>();
   let loading: Background | null = null;
 
-  /** `read` returns undefined for a fact of another kind. `spend` is called before an upstream call, and can throw to prevent it. */
-  async function fact<T>(
-    ask: Ask,
-    key: string,
-    load: (ask: Ask) => Promise<Answered<AccountFact>>,
-    read: (fact: AccountFact) => T | undefined,
-    spend = (): void => {},
-  ): Promise<Known<T>> {
-    const known = await facts.get(key, ask, (flight) => {
+  function noteRecords(records: readonly DomainRecord[], askedAt: number): void {
+    for (const record of records) if (record.hasOwnPrices) settings.onOwnPrices(record.domain, askedAt);
+  }
+
+  /** `spend` is called before an upstream call, and can throw to prevent it. */
+  function list(ask: Ask, spend = (): void => {}): Promise<Known<DomainList>> {
+    return notebook.domains.get(LIST, ask, async (flight) => {
       spend();
-      return load(new SharedAsk(flight, ask));
+      const answered = await upstream.domains(new SharedAsk(flight, ask));
+      noteRecords(answered.value.records, answered.askedAt);
+      return answered;
     });
-    const value = read(known.value);
-    if (value === undefined) throw new Error("a key of the account pool holds another kind of fact");
-    return { ...known, value };
   }
 
-  function list(ask: Ask, spend?: () => void): Promise<Known<DomainList>> {
-    const load = async (shared: Ask) => {
-      const answered = await upstream.domains(shared);
-      for (const record of answered.value.records)
-        if (record.premium) settings.onPremium(record.domain, answered);
-      return as(answered, (found) => ({ kind: "domains" as const, list: found }));
-    };
-    return fact(ask, "domains", load, (one) => (one.kind === "domains" ? one.list : undefined), spend);
-  }
-
-  function domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>> {
-    const load = async (shared: Ask) => {
-      const answered = await upstream.domain(shared, name);
-      if (answered.value?.premium) settings.onPremium(name.ascii, answered);
-      return as(answered, (record) => ({ kind: "domain" as const, record }));
-    };
-    const read = (one: AccountFact) => (one.kind === "domain" ? one.record : undefined);
-    return fact(ask, `domain ${name.ascii}`, load, read, spend);
+  function domain(ask: Ask, name: DomainName, spend = (): void => {}): Promise<Known<DomainRecord | null>> {
+    return notebook.domain.get(name.ascii, ask, async (flight) => {
+      spend();
+      const answered = await upstream.domain(new SharedAsk(flight, ask), name);
+      if (answered.value !== null) noteRecords([answered.value], answered.askedAt);
+      return answered;
+    });
   }
 
   function balance(ask: Ask): Promise<Known<Balance>> {
-    const load = async (shared: Ask) =>
-      as(await upstream.balance(shared), (value) => ({ kind: "balance" as const, balance: value }));
-    return fact(ask, "balance", load, (one) => (one.kind === "balance" ? one.balance : undefined));
+    return notebook.balance.get(BALANCE, ask, (flight) => upstream.balance(new SharedAsk(flight, ask)));
   }
 
-  /** Reports the tier if it was requested after the last reported one was answered. */
+  /** Reports the tier if it is another answer than the last reported one. */
   function noticed(known: Known<Tier>): Known<Tier> {
-    if (known.askedMs >= tierNotedMs) {
-      tierNotedMs = known.answeredMs;
-      settings.onTier(known.value.currentTier, known.askedMs);
+    if (known.askedAt > noticedAt) {
+      noticedAt = known.askedAt;
+      notebook.changes.noteTier(known.value.currentTier);
     }
     return known;
   }
 
-  async function tier(ask: Ask, askedSinceMs = -Infinity): Promise<Known<Tier>> {
-    const load = (flight: Flight<Ask>) => upstream.tier(new SharedAsk(flight, ask));
-    return noticed(await tiers.get("tier", ask, load, { askedSinceMs }));
-  }
-
-  const awaitsTier = (): boolean => settings.awaitsTierSinceMs() !== null;
-
-  function renewTier(ask: Ask): Promise<Known<Tier>> {
-    const sinceMs = settings.awaitsTierSinceMs();
-    return tier(ask, sinceMs === null ? undefined : justAfter(sinceMs));
+  async function tier(ask: Ask): Promise<Known<Tier>> {
+    return noticed(await notebook.tier.get(TIER, ask, (flight) => upstream.tier(new SharedAsk(flight, ask))));
   }
 
   function knownTier(): Known<Tier> | undefined {
-    const known = tiers.peek("tier");
+    const known = notebook.tier.peek(TIER);
     return known && noticed(known);
   }
 
@@ -175,28 +141,19 @@ export function createAccount(settings: AccountSettings): Account {
     freshMs: number,
     peek: () => Known<unknown> | undefined,
     renew: (ask: Ask) => Promise<unknown>,
-    { firstInMs = 0, isUrgent }: { readonly firstInMs?: number; readonly isUrgent?: () => boolean } = {},
+    firstInMs = 0,
   ): Background {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       const known = peek();
-      const urgent = isUrgent?.() === true;
-      if (known?.source === "hit" && !urgent)
-        return Math.max(MIN_PAUSE_MS, freshMs - (clock.monotonic() - known.askedMs));
-      if (roomInMs() > 0 && !urgent) return "no room";
+      if (known?.source === "hit")
+        return Math.max(MIN_PAUSE_MS, freshMs - (clock.monotonic() - known.askedAt));
+      if (roomInMs() > 0) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
       });
-      return isUrgent?.() === true ? URGENT_AGAIN_MS : freshMs;
+      return freshMs;
     };
     return inBackground({ client: what, round, firstInMs, roomInMs, clock });
-  }
-
-  /** The balance with its number of domains; undefined if it can't be had. */
-  async function counted(ask: Ask): Promise<AccountFact | undefined> {
-    return balance(ask).then(
-      ({ value }) => ({ kind: "balance" as const, balance: value }),
-      () => undefined,
-    );
   }
 
   /** Refreshes the number of domains before the list, so that customers' names that the list lacks are recognized. */
@@ -210,8 +167,7 @@ export function createAccount(settings: AccountSettings): Account {
 
   /** Whether the list may lack domains, as far as memory shows. */
   function mayLack({ records, unreadable }: DomainList): boolean {
-    const count = facts.peek("balance")?.value;
-    const active = count?.kind === "balance" ? count.balance.activeDomains : Infinity;
+    const active = notebook.balance.peek(BALANCE)?.value.activeDomains ?? Infinity;
     return unreadable.length > 0 || active > records.length;
   }
 
@@ -250,10 +206,10 @@ export function createAccount(settings: AccountSettings): Account {
 
   /** The record as memory has it; undefined if it isn't known, null if the reseller doesn't manage the name. */
   function remembered(name: DomainName): CustomerDomain | null | undefined {
-    const known = facts.peek(`domain ${name.ascii}`);
-    if (known?.value.kind !== "domain") return undefined;
-    const { record } = known.value;
-    return record && { ...known, value: record, name };
+    const known = notebook.domain.peek(name.ascii);
+    if (known === undefined) return undefined;
+    const { value } = known;
+    return value && { ...known, value, name };
   }
 
   return {
@@ -261,10 +217,11 @@ export function createAccount(settings: AccountSettings): Account {
     async domains(ask) {
       const known = await list(ask);
       // While the upstream doesn't answer, a second call would only add to the wait.
-      const count = known.source === "stale" ? facts.peek("balance")?.value : await counted(ask);
+      const count =
+        known.source === "stale" ? notebook.balance.peek(BALANCE) : await balance(ask).catch(() => undefined);
       const length = known.value.records.length + known.value.unreadable.length;
       // If the count is unavailable, a list at the cap may be incomplete.
-      const truncated = count?.kind === "balance" ? count.balance.activeDomains > length : length >= LIST_CAP;
+      const truncated = count === undefined ? length >= LIST_CAP : count.value.activeDomains > length;
       return { ...known, truncated };
     },
     domain,
@@ -306,15 +263,15 @@ export function createAccount(settings: AccountSettings): Account {
         return found === null ? [] : [found];
       });
     },
-    tier: (ask) => tier(ask),
+    tier,
     async tryTier(ask) {
-      tiers.learn("tier", await upstream.tier(ask));
+      notebook.tier.learn(TIER, await upstream.tier(ask));
       knownTier();
     },
     ownedSinceMs(ascii) {
-      const known = facts.fresh("domains");
-      if (known?.value.kind !== "domains") return null;
-      const { list } = known.value;
+      const known = notebook.domains.peek(LIST);
+      if (known?.source !== "hit") return null;
+      const list = known.value;
       if (owned.list !== list) {
         const names = [
           ...list.records.map((one) => one.domain),
@@ -326,12 +283,8 @@ export function createAccount(settings: AccountSettings): Account {
     },
     keepWarm() {
       const loops = [
-        keepKnown("account", settings.factsFreshMs, () => facts.peek("domains"), renewList),
-        keepKnown("tier", settings.tierFreshMs, knownTier, renewTier, {
-          firstInMs: awaitsTier() ? 0 : TIER_AFTER_MS,
-          // Until then, saved prices are neither used for decisions nor signed.
-          isUrgent: awaitsTier,
-        }),
+        keepKnown("account", settings.factsFreshMs, () => notebook.domains.peek(LIST), renewList),
+        keepKnown("tier", settings.tierFreshMs, knownTier, tier, TIER_AFTER_MS),
       ];
       return () => {
         for (const { stop } of loops) stop();
@@ -339,8 +292,4 @@ export function createAccount(settings: AccountSettings): Account {
       };
     },
   };
-}
-
-function as<T, F>({ value, ...times }: Answered<T>, make: (value: T) => F): Answered<F> {
-  return { ...times, value: make(value) };
 }

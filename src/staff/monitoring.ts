@@ -38,11 +38,11 @@ export interface Monitoring {
 /** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const { mode, engine, metrics, refusals, clock } = settings;
-  const { credentials, upstream, pools, prices, policies, redis, store } = engine;
+  const { credentials, upstream, notebook, prices, policies, redis, store } = engine;
   const quota = () => engine.quota()?.snapshot() ?? null;
   const promises = () =>
-    promisesInForce(engine.promises.inForce(), prices.facts(), policies.current(), clock.now());
-  const saved = () => savedCalls(pools, refusals().locally);
+    promisesInForce(engine.promises.inForce(), prices.all(), policies.current(), clock.now());
+  const saved = () => savedCalls(notebook, refusals().locally);
   const redisState = (): RedisStatus => redis?.state() ?? "none";
   const rateLimited = () => {
     const { requests, cold } = refusals();

@@ -1,14 +1,14 @@
 /** The state of the service: in detail for staff, coarsely for `/health`. */
-import type { PoolStats } from "../cache/cache.js";
+import type { Notebook } from "../facts/notebook.js";
+import type { PageStats } from "../facts/page.js";
 import { type Clock, instant } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
-import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/staff.js";
-import { presentEndedEpoch, presentStaffPrices } from "./presenters.js";
+import { presentPriceChange, presentStaffPrices } from "./presenters.js";
 
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type RedisStatus = RedisState | "none";
@@ -27,7 +27,7 @@ export type ProxyFit = "fits" | "more" | "fewer";
 interface OverviewParts {
   readonly engine: Pick<
     Engine,
-    "credentials" | "upstream" | "recentCalls" | "pools" | "prices" | "epochs" | "policies"
+    "credentials" | "upstream" | "recentCalls" | "notebook" | "prices" | "policies"
   >;
   readonly mode: EngineSettings["mode"];
   readonly quota: QuotaSnapshot;
@@ -40,19 +40,10 @@ interface OverviewParts {
   readonly proxy: ProxyFit;
 }
 
-function statsOf({ availability, prices, tier, account }: PoolFigures) {
-  return {
-    availability: availability.stats(),
-    prices: prices.stats(),
-    tier: tier.stats(),
-    account: account.stats(),
-  };
-}
-
 /** The upstream calls avoided by the cache, shared lookups and local validation. */
-export function savedCalls(pools: PoolFigures, refusedLocally: number) {
-  const all = Object.values(statsOf(pools));
-  const sum = (of: (counts: PoolStats["counts"]) => number): number =>
+export function savedCalls(notebook: Pick<Notebook, "stats">, refusedLocally: number) {
+  const all = Object.values(notebook.stats());
+  const sum = (of: (counts: PageStats["counts"]) => number): number =>
     all.reduce((total, { counts }) => total + of(counts), 0);
   return {
     cache: sum(({ hit }) => hit),
@@ -63,8 +54,8 @@ export function savedCalls(pools: PoolFigures, refusedLocally: number) {
 
 /** How many prices are sold, known, and doubtful. */
 export function priceCounts(prices: Engine["prices"]) {
-  const facts = prices.facts();
-  const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
+  const facts = prices.all();
+  const doubtful = facts.filter(({ isCurrent }) => !isCurrent).length;
   return { sold: prices.size, known: facts.length, doubtful };
 }
 
@@ -78,7 +69,7 @@ export function presentOverview({ engine, ...parts }: OverviewParts): AnswerOf<t
     quota: parts.quota,
     rateLimited: parts.rateLimited,
     redis: parts.redis,
-    caches: statsOf(engine.pools),
+    caches: engine.notebook.stats(),
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
@@ -94,7 +85,7 @@ export function presentOverview({ engine, ...parts }: OverviewParts): AnswerOf<t
     credentials: engine.credentials.states(),
     prices: {
       ...priceCounts(engine.prices),
-      epochsEnded: engine.epochs.ended().map(presentEndedEpoch),
+      epochsEnded: engine.notebook.changes.noted().map(presentPriceChange),
       config: { fingerprint, since: instant(sinceMs), faults },
     },
     promises: parts.promises,
@@ -198,7 +189,7 @@ function ownerCheck({ role, sinceMs, reachesOwner }: Ownership): HealthCheck {
 }
 
 function pricesCheck({ engine: { prices }, warnings }: HealthFacts): HealthCheck {
-  const known = prices.facts();
+  const known = prices.all();
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === prices.size && !known.some(({ stale }) => stale);
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };

@@ -1,6 +1,6 @@
 /** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
 import { instant } from "../clock.js";
-import type { Known } from "../cache/cache.js";
+import type { Known } from "../facts/page.js";
 import {
   presentRetail,
   presentWholesaleToStaff,
@@ -11,15 +11,15 @@ import {
 import { type CatalogRow, marginWarnings, type PriceResult, type RetailPolicy } from "../retail/policy.js";
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
-import type { EndedEpoch } from "../retail/price-epoch.js";
-import { oldest, type PriceFact, type PriceList } from "../retail/price-list.js";
+import type { NotedChange } from "../facts/price-changes.js";
+import { oldest, type Price, type PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { auditShape } from "../wire/operators.js";
 import type * as staff from "../wire/staff.js";
 import type { Act } from "./audit.js";
-import { presentOrigin, presentPromotion } from "../wire/parts.js";
+import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
 
 export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
   const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
@@ -45,17 +45,17 @@ export function presentPriced(policy: RetailPolicy, wholesale: Wholesale, priced
 
 /** Wholesale, retail and margin of each price, the rule behind it, and warnings. */
 export function presentStaffPrices(
-  list: Pick<PriceList, "facts" | "failures">,
+  list: Pick<PriceList, "all" | "failures">,
   policy: RetailPolicy,
   file: Pick<RetailFileState, "faults">,
   atMs: number,
 ): AnswerOf<typeof staff.staffPricesShape> {
-  const facts = list.facts();
+  const facts = list.all();
   const catalogue: CatalogRow[] = [];
   const unformed: string[] = [];
-  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isDoubtful, changed }) => {
-    const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
-    const warnings: string[] = isDoubtful
+  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isCurrent, changed }) => {
+    const priced = policy.price(wholesale, { tld, action, years }, atMs);
+    const warnings: string[] = !isCurrent
       ? ["This price may be outdated. It is shown as stale and not signed until it has been refreshed."]
       : stale
         ? ["The upstream hasn't confirmed this price recently."]
@@ -74,8 +74,8 @@ export function presentStaffPrices(
       wholesale: presentWholesaleToStaff(wholesale),
       ...presentPriced(policy, wholesale, priced),
       asOf: instant(asOfMs),
-      ...(isDoubtful && { doubtful: true as const }),
-      ...(changed && {
+      ...(!isCurrent && { doubtful: true as const }),
+      ...(isRecent(changed, atMs) && {
         changed: {
           at: instant(changed.atMs),
           from: presentWholesaleToStaff(changed.from),
@@ -86,8 +86,8 @@ export function presentStaffPrices(
     };
   });
   const sold = policy.combinations().length;
-  const changes = facts.filter(({ changed }) => changed !== undefined).length;
-  const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
+  const changes = facts.filter(({ changed }) => isRecent(changed, atMs)).length;
+  const doubtful = facts.filter(({ isCurrent }) => !isCurrent).length;
   const warnings = [
     ...file.faults.map((fault) => `RETAIL_CONFIG was changed, but isn't used because of a fault: ${fault}`),
     ...marginWarnings(catalogue),
@@ -101,18 +101,16 @@ export function presentStaffPrices(
 }
 
 /**
- * The wholesale price of each line when it was signed and now, if known from memory, and the margin lost since. The price list
- * doesn't contain the prices of premium names.
- */
+ * The wholesale price of each line when it was signed and now, if known from memory, and the margin lost since. */
 export function presentPromise(
   promise: PricePromise,
-  facts: readonly PriceFact[],
+  facts: readonly Price[],
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof staff.staffPromiseShape> {
   const { id, issuedAtMs, validUntilMs, lines } = promise;
   const items = lines.map((line) => {
-    const { domain, tld, action, years, price, premium, wholesale } = line;
+    const { domain, tld, action, years, price, kind, wholesale } = line;
     const today = wholesaleNow(line, facts);
     return {
       domain,
@@ -120,7 +118,7 @@ export function presentPromise(
       action,
       years,
       price: presentRetail(price),
-      premium,
+      ...presentKind(kind),
       wholesale: presentWholesaleToStaff(wholesale),
       margin: policy.margin(wholesale, price),
       wholesaleToday: today ? presentWholesaleToStaff(today) : null,
@@ -132,8 +130,8 @@ export function presentPromise(
   return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items, marginLost };
 }
 
-/** What ended a price epoch. */
-export function presentEndedEpoch({ evidence, atMs }: EndedEpoch): AnswerOf<typeof staff.endedEpochShape> {
+/** Why older prices became stale. */
+export function presentPriceChange({ evidence, atMs }: NotedChange): AnswerOf<typeof staff.endedEpochShape> {
   const at = instant(atMs);
   if (evidence.kind === "tier") return { at, evidence: "tier", from: evidence.from, to: evidence.to };
   if (evidence.kind !== "quote") return { at, evidence: evidence.kind };
@@ -161,6 +159,12 @@ export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> 
       times,
     })),
   };
+}
+
+const CHANGES_SHOWN_MS = 24 * 3_600_000;
+
+function isRecent<T extends { readonly atMs: number }>(change: T | undefined, nowMs: number): change is T {
+  return change !== undefined && nowMs - change.atMs < CHANGES_SHOWN_MS;
 }
 
 function counted(list: readonly string[]): [text: string, times: number][] {

@@ -66,7 +66,7 @@ function sells(policy: RetailPolicy, { tld, action, years }: Combination): boole
 function side(policy: RetailPolicy, wholesale: Wholesale | null, what: Combination, atMs: number) {
   if (!sells(policy, what)) return null;
   if (wholesale === null) return { retail: null, margin: null, rule: null };
-  return presentPriced(policy, wholesale, policy.price(wholesale, what, { premium: false, atMs }));
+  return presentPriced(policy, wholesale, policy.price(wholesale, what, atMs));
 }
 
 function difference(now: object | null, then: object | null): Difference {
@@ -83,9 +83,7 @@ function warningsAbout(
 ): string[] {
   const known = after.combinations().flatMap((what) => {
     const wholesale = prices.peek(what)?.wholesale;
-    return wholesale === undefined
-      ? []
-      : [{ wholesale, priced: after.price(wholesale, what, { premium: false, atMs: nowMs }) }];
+    return wholesale === undefined ? [] : [{ wholesale, priced: after.price(wholesale, what, nowMs) }];
   });
   const formed = known.flatMap(({ wholesale, priced }) =>
     priced.ok ? [{ wholesale, retail: priced.price }] : [],

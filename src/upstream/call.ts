@@ -2,7 +2,7 @@
  * One paid call: with a credential that isn't refused, through the operation's circuit, in a slot of that credential's quota. Every call ends
  * by its deadline, and fails with a ServiceError that contains nothing of the upstream's text.
  */
-import { type Clock, createStamps, pause } from "../clock.js";
+import { type Answered, type Clock, createStamps, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -15,13 +15,6 @@ import type { Fields } from "./written-json.js";
 import type { Reply, ReplyReader } from "./reply.js";
 import { createSlots } from "./slots.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
-
-/** A value, stamped when its request was sent and when the answer was complete, in ms. */
-export interface Answered<T> {
-  readonly value: T;
-  readonly askedMs: number;
-  readonly answeredMs: number;
-}
 
 interface Call<T> extends UpstreamRequest {
   readonly operation: Operation;
@@ -183,17 +176,17 @@ export function createCaller(settings: CallerSettings): Caller {
     }
     slots.withdrawUseless();
     let outcome: Outcome = "inconclusive";
-    const askedMs = stamp();
+    const askedAt = stamp();
     try {
       const reply = await measured(ask, request, credential, permit);
       outcome = "success";
-      const result = resultOf(reply, request, credential, use, askedMs);
+      const result = resultOf(reply, request, credential, use, askedAt);
       if (result.kind === "rejected") outcome = "rejected";
       return result;
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
       if (error instanceof ServiceError && outcome !== "inconclusive")
-        noteFailure(request.operation, error, askedMs);
+        noteFailure(request.operation, error, askedAt);
       throw error;
     } finally {
       endCall(outcome);
@@ -208,17 +201,17 @@ export function createCaller(settings: CallerSettings): Caller {
     request: Call<T>,
     credential: Credential,
     use: Use,
-    askedMs: number,
+    askedAt: number,
   ): Exclude<Result<T>, "withdrawn"> {
     const { fingerprint, role } = credential;
     const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
-      const answeredMs = stamp();
+      const answeredAt = stamp();
       lastSuccessAtMs = clock.now();
-      succeededAt.set(request.operation, answeredMs);
-      return { kind: "value", value: { value, askedMs, answeredMs } };
+      succeededAt.set(request.operation, answeredAt);
+      return { kind: "value", value: { value, askedAt, answeredAt } };
     };
     const rejected = (how: string): Extract<Result<T>, { kind: "rejected" }> => {
-      noteFailure(request.operation, upstreamFailed(how), askedMs);
+      noteFailure(request.operation, upstreamFailed(how), askedAt);
       return { kind: "rejected", how };
     };
     const accepted = (): void => {
@@ -250,9 +243,9 @@ export function createCaller(settings: CallerSettings): Caller {
     }
   }
 
-  function noteFailure(operation: Operation, { code, detail }: ServiceError, askedMs: number): void {
+  function noteFailure(operation: Operation, { code, detail }: ServiceError, askedAt: number): void {
     lastFailureAtMs = clock.now();
-    failedAskedAt.set(operation, Math.max(failedAskedAt.get(operation) ?? -Infinity, askedMs));
+    failedAskedAt.set(operation, Math.max(failedAskedAt.get(operation) ?? -Infinity, askedAt));
     log.warn("upstream.failed", { operation, code, detail });
   }
 

@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
 import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
-import { type PremiumSign, premiumSignIn, statesOtherActions } from "./premium-signs.js";
+import { nameOf, type Sign, signIn, statesOtherActions } from "./signs.js";
 import {
   BALANCE,
   CHECK,
@@ -43,8 +43,8 @@ export type Check = (
   /** Some upstreams state a price for a taken name, too. */
   | { readonly status: "taken"; readonly wholesale?: Wholesale }
 ) & {
-  /** The answer also says in some way that the name is premium. */
-  readonly sign?: PremiumSign;
+  /** Something else in the answer says that this may not be an ordinary name. */
+  readonly sign?: Sign;
   /** The answer also states what another action on the name costs, so the list's price may not be the name's. */
   readonly hasOtherPrices?: true;
 };
@@ -58,8 +58,8 @@ export interface DomainRecord {
   readonly expiresAt: string | null;
   readonly autoRenew: boolean | null;
   readonly nameservers: readonly string[];
-  /** It says in some way that the name is premium. */
-  readonly premium?: true;
+  /** It has such a sign, so the list's prices aren't its own. */
+  readonly hasOwnPrices?: true;
 }
 
 /** The domain list: a record that can't be read spoils only itself. */
@@ -114,11 +114,11 @@ export function decodeCheck(
   note: Note = () => {},
   beside: Fields = {},
 ): Check {
-  const signIn = (price: Wholesale | null): Pick<Check, "sign" | "hasOtherPrices"> => {
+  const signsIn = (price: Wholesale | null): Pick<Check, "sign" | "hasOtherPrices"> => {
     const { domain: _name, ...rest } = fieldsOf(data, "the check");
     // Amounts beside the data are about something else, such as the call.
-    const sign = premiumSignIn(rest, price) ?? premiumSignIn(beside, null);
-    if (sign !== undefined) note(`a sign of premium (${sign})`);
+    const sign = signIn(rest, price) ?? signIn(beside, null);
+    if (sign !== undefined) note(nameOf(sign));
     const hasOtherPrices = statesOtherActions(rest);
     if (hasOtherPrices) note("the price of another action on the name");
     return { ...(sign && { sign }), ...(hasOtherPrices && { hasOtherPrices }) };
@@ -146,7 +146,7 @@ export function decodeCheck(
     for (const echo of found([fields, pricing], PRICE.years)) {
       if (!sameTerm(echo, years)) throw notUnderstood("the check's years");
     }
-    return { status: "available", wholesale, ...signIn(wholesale) };
+    return { status: "available", wholesale, ...signsIn(wholesale) };
   }
   if (available !== false) throw notUnderstood("the check's available flag");
   if (!TAKEN_WORDS.has(normalized(status))) throw notUnderstood("the check's status");
@@ -157,7 +157,7 @@ export function decodeCheck(
       ? parseWholesale(pick([pricing], PRICE.amount), pick([pricing], PRICE.currency))
       : null;
   const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
-  return { status: "taken", ...(isExpected && { wholesale }), ...signIn(isExpected ? wholesale : null) };
+  return { status: "taken", ...(isExpected && { wholesale }), ...signsIn(isExpected ? wholesale : null) };
 }
 
 /**
@@ -200,8 +200,8 @@ export function decodeQuote(
     (asked.years > 1 && units.some((unit) => isSamePrice(price, unit))) ||
     !coversTerm(amounts, asked.years);
   // A quote is for every name under the TLD.
-  if (premiumSignIn([data, beside], null) !== undefined)
-    throw notUnderstood("a quote with a sign of premium");
+  const sign = signIn([data, beside], null);
+  if (sign !== undefined) throw notUnderstood(`a quote with ${nameOf(sign)}`);
   if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }
@@ -334,7 +334,7 @@ function decodeRecord(layers: Layers, asked: string | null, note: Note): DomainR
     ...datesOf(layers, note),
     autoRenew: flagOf(autoRenew),
     nameservers: hostsOf(pick(layers, RECORD.nameservers)),
-    ...(premiumSignIn(withoutNames(layers), null) !== undefined && { premium: true }),
+    ...(signIn(withoutNames(layers), null) !== undefined && { hasOwnPrices: true }),
   };
 }
 

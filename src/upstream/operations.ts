@@ -1,8 +1,9 @@
 /** The upstream's six operations as typed calls. */
+import type { Answered } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { type Answered, type CallerSettings, type CallHealth, type Trials, createCaller } from "./call.js";
+import { type CallerSettings, type CallHealth, type Trials, createCaller } from "./call.js";
 import {
   type Balance,
   type Check,

@@ -64,9 +64,6 @@ describe("a published price", () => {
             ...what,
             wholesale: price,
             asOfMs: NOW,
-            stale: false,
-            isDoubtful: false,
-            untilAt: Infinity,
           };
         });
         const { prices } = presentPrices(facts, createRetailPolicy(config), NOW);

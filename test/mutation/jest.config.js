@@ -1,7 +1,7 @@
 /** The tests that play a mutant: those of the mutated modules that take seconds. */
 import config from "../../jest.config.js";
 
-const TESTS = ["quota/*", "retail/{money,policy,price-epoch}", "truth/stories"];
+const TESTS = ["quota/*", "retail/{money,policy,decide-kind}", "shop/prices-change"];
 
 export default {
   ...config,

@@ -1,14 +1,11 @@
 /** `npm run mutate [-- --mutate src/FILE.ts]`: changes these modules in thousands of small ways, and prints each change that no test notices. */
 export default {
   mutate: [
-    "src/cache/facts.ts",
-    "src/quota/ledger/slot-table.ts",
-    "src/quota/scheduler/admission.ts",
-    "src/quota/scheduler/priority.ts",
-    "src/quota/scheduler/reservations.ts",
+    "src/facts/price-changes.ts",
+    "src/quota/slot-table.ts",
+    "src/quota/line.ts",
     "src/retail/policy.ts",
-    "src/retail/price-epoch.ts",
-    "src/storefront/name-facts.ts",
+    "src/retail/decide-kind.ts",
   ],
   testRunner: "jest",
   jest: { configFile: "test/mutation/jest.config.js", enableFindRelatedTests: false },

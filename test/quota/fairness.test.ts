@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
-import { SharedAsk } from "../../src/quota/shared-ask.js";
+import { SharedAsk } from "../../src/facts/shared-ask.js";
 import { Usage } from "../../src/quota/usage.js";
 import { settle } from "../support/fake-clock.js";
 import {

@@ -2,7 +2,12 @@
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { decimal, parseWholesale, retailOf, type Wholesale } from "../../src/money.js";
-import { createRetailPolicy, marginWarnings, type PriceResult } from "../../src/retail/policy.js";
+import {
+  createRetailPolicy,
+  marginWarnings,
+  type NameKind,
+  type PriceResult,
+} from "../../src/retail/policy.js";
 import type { Pricing, Promotion, RetailConfig } from "../../src/retail/price-file/retail-config.js";
 import { oracle } from "./oracle.js";
 import { NO_SHOP } from "../support/no-shop.js";
@@ -41,8 +46,8 @@ const promotion = (percentOff: string, more: Partial<Promotion> = {}): Promotion
   ...more,
 });
 
-function priceOf(config: RetailConfig, amount: string, options = { premium: false, atMs: NOW }): PriceResult {
-  return createRetailPolicy(config).price(wholesale(amount), ONE_YEAR, options);
+function priceOf(config: RetailConfig, amount: string, atMs = NOW, kind?: NameKind): PriceResult {
+  return createRetailPolicy(config).price(wholesale(amount), ONE_YEAR, atMs, kind);
 }
 
 function amounts(result: PriceResult) {
@@ -102,7 +107,7 @@ describe("any rule for any amount", () => {
           prices += 1;
           const padded = String(count).padStart(3, "0");
           const cost = wholesale(`${padded.slice(0, -2)}.${padded.slice(-2)}`);
-          const got = policy.price(cost, ONE_YEAR, { premium: false, atMs: NOW });
+          const got = policy.price(cost, ONE_YEAR, NOW);
           const expected = oracle(cost.amount, rate, rule, percentOff, digits);
           if (!got.ok) throw new Error(got.reason);
           const regular = got.promotion?.regular ?? got.price;
@@ -129,7 +134,7 @@ const priceAt = (rates: Record<string, string>, currency: string, shown = "USD")
     createRetailPolicy(configOf({}, { rates, currency: shown })).price(
       wholesale("10.00", currency),
       ONE_YEAR,
-      { premium: false, atMs: NOW },
+      NOW,
     ),
   );
 
@@ -166,7 +171,7 @@ describe("a price", () => {
     );
     const policy = createRetailPolicy(config);
     const at = (action: "registration" | "renewal", years: number) =>
-      amounts(policy.price(wholesale("10.00"), { tld: ".af", action, years }, { premium: false, atMs: NOW }));
+      amounts(policy.price(wholesale("10.00"), { tld: ".af", action, years }, NOW));
     expect(at("renewal", 1)).toMatchObject({ price: "11.00", rule: "rule 1" });
     expect(at("registration", 2)).toMatchObject({ price: "12.00", rule: "rule 2" });
     expect(at("registration", 1)).toMatchObject({ price: "13.00", rule: "rule 3" });
@@ -174,10 +179,12 @@ describe("a price", () => {
   });
 
   test("of a premium name follows the premium rule, or the ordinary ones when there is none", () => {
-    const premium = { premium: true, atMs: NOW };
     const withRule = configOf({ addFixed: "1" }, { premium: { ...AT_COST, markupPercent: "15" } });
-    expect(amounts(priceOf(withRule, "100.00", premium))).toMatchObject({ price: "115.00", rule: "premium" });
-    expect(amounts(priceOf(configOf({ addFixed: "1" }), "100.00", premium))).toMatchObject({
+    expect(amounts(priceOf(withRule, "100.00", NOW, "premium"))).toMatchObject({
+      price: "115.00",
+      rule: "premium",
+    });
+    expect(amounts(priceOf(configOf({ addFixed: "1" }), "100.00", NOW, "premium"))).toMatchObject({
       price: "101.00",
       rule: "rule 1",
     });
@@ -214,7 +221,7 @@ describe("a price", () => {
       { ...ONE_YEAR, years: 4 },
       { ...ONE_YEAR, action: "restore" as const },
     ]) {
-      expect(policy.price(wholesale("10.00"), what, { premium: false, atMs: NOW })).toEqual({
+      expect(policy.price(wholesale("10.00"), what, NOW)).toEqual({
         ok: false,
         reason: "not_sold",
       });
@@ -226,7 +233,7 @@ const priceUnder = (
   promotions: Promotion[],
   atMs = NOW,
   pricing: Partial<Pricing> = { markupPercent: "50" },
-) => priceOf(configOf(pricing, { promotions }), "10.00", { premium: false, atMs });
+) => priceOf(configOf(pricing, { promotions }), "10.00", atMs);
 
 describe("a promotion", () => {
   test("takes its percentage off, and returns the regular price and its end", () => {
@@ -251,11 +258,11 @@ describe("a promotion", () => {
     expect(shown.map((result) => "promotion" in result)).toEqual([false, true, true, false]);
   });
 
-  test("starts a new promotion epoch when it begins and when it ends, and at no other time", () => {
+  test("changes prices when it begins and when it ends, and at no other time", () => {
     const list = [promotion("10"), promotion("20", { fromMs: NOW + 500, toMs: NOW + 2000 })];
     const policy = createRetailPolicy(configOf({}, { promotions: list }));
-    const at = [-1, 0, 499, 500, 999, 1000, 1999, 2000].map((ms) => policy.promotionEpoch(NOW + ms));
-    expect(at).toEqual([0, 1, 1, 2, 2, 3, 3, 4]);
+    const next = [-1, 0, 499, 500, 999, 1000, 1999, 2000].map((ms) => policy.nextTurnAt(NOW + ms) - NOW);
+    expect(next).toEqual([0, 500, 500, 1000, 1000, 2000, 2000, Infinity]);
   });
 
   test("never goes below wholesale plus the minimum margin", () => {

@@ -15,6 +15,7 @@ import {
   type PromisedLine,
   type Promises,
 } from "../../src/retail/promise.js";
+import { NAME_KINDS } from "../../src/retail/policy.js";
 import type { Secret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
@@ -31,7 +32,7 @@ function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {
     years: 1,
     price: retailOf(decimal(retail), "USD"),
     wholesale: cost,
-    premium: false,
+    kind: "ordinary",
     ...more,
   };
 }
@@ -115,14 +116,14 @@ describe("a promise", () => {
 
   test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", () => {
     const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
-    const cost = fc.record({ wholesale: amount, premium: fc.boolean() });
+    const cost = fc.record({ wholesale: amount, kind: fc.constantFrom(...NAME_KINDS) });
     const item = fc.record({ retail: amount, one: cost, other: cost });
     fc.assert(
       fc.property(fc.array(item, { minLength: 1, maxLength: 20 }), (items) => {
         const { promises } = setup();
         const of = (which: "one" | "other") => {
-          const lines = items.map(({ retail, [which]: { wholesale, premium } }) =>
-            line(retail, wholesale, { premium }),
+          const lines = items.map(({ retail, [which]: { wholesale, kind } }) =>
+            line(retail, wholesale, { kind }),
           );
           const { jti: _jti, ...claims } = decoded(signed(promises, ...lines).jws, 1);
           return claims;

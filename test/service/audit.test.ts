@@ -17,7 +17,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
-import { renewal, RETAIL, shopAt, WORLD } from "../truth/shop.js";
+import { renewal, RETAIL, shopAt, WORLD } from "../shop/shop.js";
 import { claimsOf } from "../support/promise.js";
 
 const document = openApiDocument({ version: "1.2.3" });

@@ -6,7 +6,7 @@ import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { type Answer, bearer, problemOf, type Service, startService } from "../support/service.js";
-import { RETAIL, usd, WORLD } from "../truth/shop.js";
+import { RETAIL, usd, WORLD } from "../shop/shop.js";
 
 const document = openApiDocument({ version: "1.2.3" });
 const PATH = "/v1/staff/prices/preview";

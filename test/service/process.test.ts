@@ -552,7 +552,7 @@ describe("a restart", () => {
     const first = start(env);
     await first.listening;
     const stateDir = join(folder.path, "state");
-    await until(() => existsSync(join(stateDir, "price-facts.json")), "the save of the prices");
+    await until(() => existsSync(join(stateDir, "prices.json")), "the save of the prices");
     const before = await first.ask("/v1/prices");
     expect(await first.stop()).toBe(0);
     const pricing = callsOf(sandbox, PRICING);
@@ -583,10 +583,10 @@ describe("a restart", () => {
     const { sandbox, env } = await upstream();
     const first = start(env);
     await first.listening;
-    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
+    await until(() => existsSync(join(folder.path, "state", "prices.json")), "the save of the prices");
     expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
     const saved = (): string[] =>
-      readdirSync(join(folder.path, "state")).filter((file) => /^premium-names\..*json$/.test(file));
+      readdirSync(join(folder.path, "state")).filter((file) => /^name-kinds\..*json$/.test(file));
     await until(() => saved().length > 0, "the save of the name");
     first.child.kill("SIGKILL");
     await first.exited;
@@ -607,7 +607,7 @@ describe("a restart", () => {
     const { sandbox, env } = await upstream();
     const first = start(env);
     await first.listening;
-    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
+    await until(() => existsSync(join(folder.path, "state", "prices.json")), "the save of the prices");
     await first.stop();
     const other = sandbox.credential("big");
     const second = start({

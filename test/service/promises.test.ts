@@ -278,13 +278,13 @@ test("with a live upstream but no key, nothing is promised, and the log says so"
   }
 });
 
-/** The code in docs/pricing.md that verifies a promise in this language. */
+/** The code in docs/api.md that verifies a promise in this language. */
 function fromDocs(language: "ts" | "php"): string {
-  const page = readFileSync(join(ROOT, "docs/pricing.md"), "utf8");
+  const page = readFileSync(join(ROOT, "docs/api.md"), "utf8");
   const blocks = [...page.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
   const [, , code] =
     blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
-  if (code === undefined) throw new Error(`docs/pricing.md has no ${language} code that verifies a promise`);
+  if (code === undefined) throw new Error(`docs/api.md has no ${language} code that verifies a promise`);
   return code.replaceAll("https://shop.example.af", "__SERVICE__");
 }
 

@@ -16,7 +16,7 @@ import {
 } from "../support/service.js";
 import { claimsOf } from "../support/promise.js";
 import { oracle } from "../retail/oracle.js";
-import { registration, renewal, RETAIL, shopAt, usd, WORLD } from "../truth/shop.js";
+import { registration, renewal, RETAIL, shopAt, usd, WORLD } from "../shop/shop.js";
 
 /** Wholesale: 17.31 to register, 20.00 to renew. */
 const DEARER = RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"');

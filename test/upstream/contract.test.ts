@@ -13,7 +13,7 @@ import {
   decodeTier,
   type Combination,
 } from "../../src/upstream/contract.js";
-import { PREMIUM_SIGNS } from "../../src/upstream/premium-signs.js";
+import { SIGNS } from "../../src/upstream/signs.js";
 import { WrittenNumber } from "../../src/upstream/written-json.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
@@ -694,7 +694,7 @@ const record = z.strictObject({
   expiresAt: instant,
   autoRenew: z.boolean().nullable(),
   nameservers: z.array(host),
-  premium: z.literal(true).optional(),
+  hasOwnPrices: z.literal(true).optional(),
 });
 const decimal = z
   .string()
@@ -704,11 +704,11 @@ const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly
   {
     decode: (data) => decodeCheck(data, KABUL, 1),
     shape: z.union([
-      z.strictObject({ status: z.literal("available"), wholesale, sign: z.enum(PREMIUM_SIGNS).optional() }),
+      z.strictObject({ status: z.literal("available"), wholesale, sign: z.enum(SIGNS).optional() }),
       z.strictObject({
         status: z.literal("taken"),
         wholesale: wholesale.optional(),
-        sign: z.enum(PREMIUM_SIGNS).optional(),
+        sign: z.enum(SIGNS).optional(),
       }),
     ]),
   },

@@ -13,7 +13,7 @@ import type { Metrics } from "../../metrics.js";
 import type { Lane } from "../../quota/lane.js";
 import type { Ask } from "../../quota/quota.js";
 import { type RequestIds, serving, traceIn } from "../../request-ids.js";
-import type { VisitorAsk } from "../../storefront/name-facts.js";
+import type { VisitorAsk } from "../../shop/names.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { addressOf, askerOf, clientOf } from "./client.js";
 

@@ -2,6 +2,7 @@
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { perLane } from "../../quota/lane.js";
 import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
+import { presentKind } from "../parts.js";
 import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
 import { ASKING, LOCAL, type ProblemResponse } from "./problems.js";
 import type { JsonObject, SchemaName } from "./schemas.js";
@@ -264,7 +265,7 @@ export const STAFF_PATHS: JsonObject = {
           action: "registration",
           years: 1,
           price: RETAIL,
-          premium: false,
+          ...presentKind("ordinary"),
           wholesale: WHOLESALE,
           margin: { amount: "6.99", currency: "USD" },
           wholesaleToday: WHOLESALE,

@@ -1,13 +1,12 @@
 /** The upstream client with a recorded environment, and the words that it must never reveal. */
 import { inspect } from "node:util";
 import { expect } from "@jest/globals";
-import { type Clock, systemClock } from "../../../src/clock.js";
+import { type Answered, type Clock, systemClock } from "../../../src/clock.js";
 import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
 import type { Ask, Quota } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
-import type { Answered } from "../../../src/upstream/call.js";
 import {
   createCredentials,
   type Credential,

@@ -1,0 +1,454 @@
+/** A page of the notebook on a simulated clock: who is answered from memory, who starts a load, how old an answer is, and what a failure does. */
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import { createPage, type Page } from "../../src/facts/page.js";
+import type { Asker } from "../../src/facts/shared-load.js";
+import { createStamps, justAfter } from "../../src/clock.js";
+import { ServiceError } from "../../src/errors.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { caller, factNow, STOPPING, Source, TOO_MANY, UPSTREAM_DOWN } from "./loads.js";
+
+const START = Date.UTC(2026, 2, 20);
+
+let clock: FakeClock;
+let stamp: () => number;
+let page: Page<string, Asker>;
+
+function pageOf(entries = 100, onChange = (): void => {}): Page<string, Asker> {
+  return createPage({
+    entries,
+    freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
+    failureMs: 300,
+    clock,
+    stamp,
+    onChange,
+  });
+}
+
+beforeEach(() => {
+  clock = new FakeClock(START);
+  stamp = createStamps(clock);
+  page = pageOf();
+});
+
+const answering = (value: string) => () => Promise.resolve(factNow(value, stamp));
+const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
+
+/** Adds a value to the page as an answer from the upstream. */
+async function learn(key: string, value: string): Promise<void> {
+  await page.get(key, caller(), answering(value));
+}
+
+describe("a load in flight", () => {
+  test("is made once for all callers, and each result says how it was obtained", async () => {
+    const source = new Source(stamp);
+    const answers = Array.from({ length: 50 }, () => page.get("a", caller(), source.load));
+    await source.answer("1");
+    const sources = (await Promise.all(answers)).map((known) => known.source);
+    expect(source.loads).toBe(1);
+    expect(sources).toEqual(["miss", ...Array.from({ length: 49 }, () => "inflight")]);
+    expect(page.stats().counts).toEqual({
+      hit: 0,
+      inflight: 49,
+      miss: 1,
+      stale: 0,
+      failed: 0,
+    });
+  });
+
+  test("continues for the other callers when the one who started it leaves", async () => {
+    const source = new Source(stamp);
+    const first = caller();
+    const left = page.get("a", first, source.load);
+    const stayed = page.get("a", caller(), source.load);
+    first.leave();
+    await expect(left).rejects.toThrow(ServiceError);
+    expect(source.flight?.signal.aborted).toBe(false);
+    await source.answer("1");
+    await expect(stayed).resolves.toMatchObject({ value: "1" });
+    expect(source.loads).toBe(1);
+  });
+
+  test("is aborted when the last caller leaves, and the next caller starts a new load", async () => {
+    const source = new Source(stamp);
+    const callers = [caller(), caller()];
+    const waiting = callers.map((one) => page.get("a", one, source.load));
+    for (const one of callers) one.leave();
+    await Promise.all(waiting.map((one) => expect(one).rejects.toThrow(ServiceError)));
+    expect(source.flight?.signal.aborted).toBe(true);
+    const next = page.get("a", caller(), source.load);
+    expect(source.loads).toBe(2);
+    await source.answer("1");
+    await expect(next).resolves.toMatchObject({ value: "1", source: "miss" });
+  });
+
+  test("that fails because it was aborted is not remembered as a failure", async () => {
+    const source = new Source(stamp);
+    const one = caller();
+    const waiting = page.get("a", one, source.load);
+    one.leave();
+    await expect(waiting).rejects.toThrow(ServiceError);
+    await source.fail(UPSTREAM_DOWN);
+    const next = page.get("a", caller(), source.load);
+    await source.answer("1");
+    await expect(next).resolves.toMatchObject({ value: "1" });
+  });
+
+  test("exposes its current callers", async () => {
+    const source = new Source(stamp);
+    const [one, two] = [caller(), caller()];
+    const left = expect(page.get("a", one, source.load)).rejects.toThrow(ServiceError);
+    const stayed = page.get("a", two, source.load);
+    expect([...(source.flight?.askers ?? [])]).toEqual([one, two]);
+    one.leave();
+    expect([...(source.flight?.askers ?? [])]).toEqual([two]);
+    await source.answer("1");
+    await Promise.all([left, stayed]);
+  });
+
+  test("isn't started for a caller that has already left", async () => {
+    const source = new Source(stamp);
+    const gone = caller();
+    gone.leave();
+    await expect(page.get("a", gone, source.load)).rejects.toThrow(ServiceError);
+    expect(source.loads).toBe(0);
+  });
+
+  test("isn't lost when more loads are in flight than the page has entries", async () => {
+    page = pageOf(3);
+    const source = new Source(stamp);
+    const keys = Array.from({ length: 8 }, (_, index) => `key ${index}`);
+    const waiting = keys.map((key) => page.get(key, caller(), source.load));
+    await source.answer("1");
+    const values = (await Promise.all(waiting)).map(({ value }) => value);
+    expect(values).toEqual(keys.map(() => "1"));
+    expect(page.stats().entries).toBe(3);
+  });
+});
+
+describe("a failure", () => {
+  test("fails all waiting callers with one load, and is remembered briefly", async () => {
+    const source = new Source(stamp);
+    const waiting = Array.from({ length: 10 }, () => page.get("a", caller(), source.load));
+    const outcomes = Promise.allSettled(waiting);
+    await source.fail(UPSTREAM_DOWN);
+    for (const outcome of await outcomes)
+      expect(outcome).toEqual({ status: "rejected", reason: UPSTREAM_DOWN });
+
+    await clock.advance(299);
+    for (let ask = 0; ask < 10; ask += 1)
+      await expect(page.get("a", caller(), source.load)).rejects.toBe(UPSTREAM_DOWN);
+    expect(source.loads).toBe(1);
+
+    await clock.advance(1);
+    const next = page.get("a", caller(), source.load);
+    await source.answer("1");
+    await expect(next).resolves.toMatchObject({ value: "1" });
+    expect(source.loads).toBe(2);
+  });
+
+  test("that isn't the upstream's fails all waiting callers, but not the next one", async () => {
+    const source = new Source(stamp);
+    const waiting = Promise.allSettled([1, 2].map(() => page.get("a", caller(), source.load)));
+    await source.fail(STOPPING);
+    for (const outcome of await waiting) expect(outcome).toEqual({ status: "rejected", reason: STOPPING });
+    expect(source.loads).toBe(1);
+    await expect(page.get("a", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
+  });
+
+  test("because of the quota fails only the caller who started the load; the others start their own", async () => {
+    const refused = expect(page.get("a", caller(), () => Promise.reject(TOO_MANY))).rejects.toBe(TOO_MANY);
+    const source = new Source(stamp);
+    const joined = [1, 2].map(() => page.get("a", caller(), source.load));
+    await refused;
+    await source.answer("1");
+    const answers = await Promise.all(joined);
+    expect(answers.map(({ value }) => value)).toEqual(["1", "1"]);
+    expect(source.loads).toBe(1);
+  });
+
+  test("reports the remaining wait while it is remembered", async () => {
+    const gone = new ServiceError("upstream_failed", "The registry service is down.", {
+      retryAfterMs: 20_000,
+    });
+    await expect(page.get("a", caller(), () => Promise.reject(gone))).rejects.toBe(gone);
+    await clock.advance(200);
+    await expect(page.get("a", caller(), failing)).rejects.toMatchObject({ retryAfterMs: 19_800 });
+  });
+
+  test("is forgotten as soon as the fact is learned in another way", async () => {
+    await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
+    page.learn("a", factNow("1", stamp));
+    await expect(page.get("a", caller(), failing, { askedSince: 0 })).resolves.toMatchObject({
+      source: "hit",
+    });
+  });
+
+  test("of one key doesn't affect another", async () => {
+    await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
+    await expect(page.get("b", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
+  });
+
+  test("returns a fact that is still usable as stale, with its original time", async () => {
+    await learn("a", "old");
+    await clock.advance(4999);
+    const stale = { value: "old", asOfMs: START, source: "stale" };
+    await expect(page.get("a", caller(), failing)).resolves.toMatchObject(stale);
+    // The failure is remembered, so there is no other load.
+    const source = new Source(stamp);
+    await expect(page.get("a", caller(), source.load)).resolves.toMatchObject(stale);
+    expect(source.loads).toBe(0);
+  });
+
+  test("never returns a fact past its usable age", async () => {
+    await learn("a", "old");
+    await clock.advance(5001);
+    await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
+    expect(page.peek("a")).toBeUndefined();
+  });
+
+  test("that takes until the old value is no longer usable doesn't return it", async () => {
+    await learn("a", "old");
+    await clock.advance(4000);
+    const source = new Source(stamp);
+    const waiting = page.get("a", caller(), source.load);
+    await clock.advance(1001);
+    const outcome = expect(waiting).rejects.toBe(UPSTREAM_DOWN);
+    await source.fail(UPSTREAM_DOWN);
+    await outcome;
+  });
+});
+
+describe("the memory of a page", () => {
+  test("returns a fact while it is fresh, and loads it again after that", async () => {
+    await learn("a", "1");
+    const source = new Source(stamp);
+    await clock.advance(900); // expiry is spread over the last tenth
+    await expect(page.get("a", caller(), source.load)).resolves.toMatchObject({
+      value: "1",
+      asOfMs: START,
+      source: "hit",
+    });
+    expect(source.loads).toBe(0);
+    await clock.advance(101);
+    const next = page.get("a", caller(), source.load);
+    expect(source.loads).toBe(1);
+    await source.answer("2");
+    await expect(next).resolves.toMatchObject({ value: "2", asOfMs: START + 1001, source: "miss" });
+  });
+
+  test("keeps the age of a fact when the wall clock is changed", async () => {
+    await learn("a", "1");
+    clock.stepWall(-3_600_000);
+    expect(page.peek("a")?.source).toBe("hit");
+    clock.stepWall(7_200_000);
+    expect(page.peek("a")?.source).toBe("hit");
+    await clock.advance(5001);
+    expect(page.peek("a")).toBeUndefined();
+  });
+
+  test("never exceeds its size; the least recently used entry is dropped first", async () => {
+    page = pageOf(3);
+    for (const key of ["a", "b", "c"]) await learn(key, key);
+    await page.get("a", caller(), failing);
+    await learn("d", "d");
+    expect(page.stats()).toMatchObject({ entries: 3, bound: 3 });
+    expect(["a", "b", "c", "d"].filter((key) => page.peek(key) !== undefined)).toEqual(["a", "c", "d"]);
+  });
+
+  test("isn't affected by a flood in another page", async () => {
+    const names = pageOf(10);
+    await learn(".af registration 1", "21.50");
+    for (let name = 0; name < 1000; name += 1)
+      await names.get(`name-${name}.af`, caller(), answering("taken"));
+    expect(page.peek(".af registration 1")?.source).toBe("hit");
+    expect(names.stats().entries).toBe(10);
+  });
+
+  test("counts the age of a fact learned elsewhere from its request", async () => {
+    const learned = (key: string, agoMs: number) =>
+      page.learn(key, { value: "1", askedAt: stamp() - agoMs, answeredAt: stamp() });
+    learned("a", 900);
+    learned("b", 2000);
+    learned("c", 5001);
+    expect(page.peek("a")).toMatchObject({ value: "1", asOfMs: START - 900, source: "hit" });
+    expect(page.peek("b")).toMatchObject({ value: "1", asOfMs: START - 2000, source: "stale" });
+    expect(page.peek("c")).toBeUndefined();
+    await clock.advance(101);
+    expect(page.peek("a")?.source).toBe("stale");
+  });
+});
+
+describe("the age of an answer", () => {
+  test("counts from the request, not from the answer", async () => {
+    const source = new Source(stamp);
+    const waiting = page.get("a", caller(), source.load);
+    await clock.advance(800);
+    await source.answer("1");
+    await expect(waiting).resolves.toMatchObject({ asOfMs: START, source: "miss" });
+    expect(page.peek("a")).toMatchObject({ asOfMs: START, source: "hit" });
+    await clock.advance(201);
+    expect(page.peek("a")?.source).toBe("stale");
+    await clock.advance(3998);
+    expect(page.peek("a")?.asOfMs).toBe(START);
+    await clock.advance(2);
+    expect(page.peek("a")).toBeUndefined();
+  });
+
+  test("doesn't affect waiting callers, but an answer that arrives past its usable age isn't stored", async () => {
+    const source = new Source(stamp);
+    const waiting = page.get("a", caller(), source.load);
+    await clock.advance(5001);
+    await source.answer("1");
+    await expect(waiting).resolves.toMatchObject({ value: "1", asOfMs: START });
+    expect(page.peek("a")).toBeUndefined();
+  });
+
+  test("determines when it stops being fresh, and then when it stops being usable", async () => {
+    const source = new Source(stamp);
+    const waiting = page.get("a", caller(), source.load);
+    await clock.advance(500);
+    await source.answer("1");
+    await waiting;
+    const freshUntilMs = page.peek("a")?.untilAt ?? 0;
+    expect(freshUntilMs).toBeGreaterThanOrEqual(900);
+    expect(freshUntilMs).toBeLessThanOrEqual(1000.001);
+    await clock.advance(501);
+    expect(page.peek("a")?.untilAt).toBeCloseTo(5000, 2);
+  });
+});
+
+test("nothing is returned past its usable age, even within its freshness", async () => {
+  page = createPage({
+    entries: 10,
+    freshness: () => ({ freshMs: 600_000, usableMs: 5000 }),
+    failureMs: 300,
+    clock,
+  });
+  await learn("a", "1");
+  await clock.advance(5001);
+  expect(page.peek("a")).toBeUndefined();
+  await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
+});
+
+describe("a caller with `askedSince`", () => {
+  test("is answered from memory only if the fact was requested since then", async () => {
+    await learn("a", "1");
+    const { askedAt } = page.peek("a") ?? { askedAt: NaN };
+    await clock.advance(500);
+    const source = new Source(stamp);
+    await expect(page.get("a", caller(), source.load, { askedSince: askedAt })).resolves.toMatchObject({
+      source: "hit",
+    });
+    const next = page.get("a", caller(), source.load, { askedSince: justAfter(askedAt) });
+    expect(source.loads).toBe(1);
+    await source.answer("2");
+    await expect(next).resolves.toMatchObject({ value: "2", source: "miss" });
+  });
+
+  test("gets no old value when the load fails, either now or while the failure is remembered", async () => {
+    await learn("a", "1");
+    await clock.advance(500);
+    const askedSince = 400;
+    await expect(page.get("a", caller(), failing, { askedSince })).rejects.toBe(UPSTREAM_DOWN);
+    await expect(page.get("a", caller(), failing, { askedSince })).rejects.toBe(UPSTREAM_DOWN);
+    await expect(page.get("a", caller(), failing)).resolves.toMatchObject({ value: "1", source: "hit" });
+  });
+
+  test("isn't served by a load that was started too early, whenever it ends: another one is started", async () => {
+    const source = new Source(stamp);
+    const early = page.get("a", caller(), source.load);
+    await clock.advance(300);
+    const since = { askedSince: stamp() };
+    const insisting = [1, 2].map(() => page.get("a", caller(), source.load, since));
+    await source.answer("1");
+    await expect(early).resolves.toMatchObject({ value: "1" });
+    expect(source.loads).toBe(2);
+    await source.answer("2");
+    for (const answer of insisting)
+      await expect(answer).resolves.toMatchObject({ value: "2", asOfMs: START + 300 });
+    expect(source.loads).toBe(2);
+  });
+
+  test("accepts its own load's answer even if its stamp is too early, instead of loading forever", async () => {
+    const early = factNow("1", stamp);
+    const since = { askedSince: stamp() };
+    await expect(page.get("a", caller(), () => Promise.resolve(early), since)).resolves.toMatchObject({
+      value: "1",
+      source: "miss",
+    });
+  });
+});
+
+describe("a caller that accepts a stale value during a refresh", () => {
+  test("gets it immediately, while one load continues in the background", async () => {
+    await learn("a", "1");
+    await clock.advance(2000);
+    const source = new Source(stamp);
+    const ask = () => page.get("a", caller(), source.load, { whileRevalidating: true });
+    await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
+    await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
+    expect(source.loads).toBe(1);
+    await source.answer("2");
+    await expect(ask()).resolves.toMatchObject({ value: "2", source: "hit" });
+  });
+
+  test("keeps the old value when the refresh fails", async () => {
+    await learn("a", "1");
+    await clock.advance(2000);
+    const source = new Source(stamp);
+    const ask = () => page.get("a", caller(), source.load, { whileRevalidating: true });
+    await ask();
+    await source.fail(UPSTREAM_DOWN);
+    await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
+    expect(source.loads).toBe(1);
+  });
+
+  test("waits if there is no value", async () => {
+    const source = new Source(stamp);
+    const waiting = page.get("a", caller(), source.load, { whileRevalidating: true });
+    await source.answer("1");
+    await expect(waiting).resolves.toMatchObject({ value: "1", source: "miss" });
+  });
+});
+
+describe("a purge", () => {
+  test("clears everything, failures too, and returns the number of values", async () => {
+    await learn("a", "1");
+    await learn("b", "1");
+    await expect(page.get("c", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
+    expect(page.purge()).toBe(2);
+    expect(page.stats().entries).toBe(0);
+    await expect(page.get("c", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
+  });
+
+  test("during a load: waiting callers get the answer, nothing is stored, and later callers start a new load", async () => {
+    const before = new Source(stamp);
+    const waiting = page.get("a", caller(), before.load);
+    page.purge();
+    await before.answer("taken");
+    await expect(waiting).resolves.toMatchObject({ value: "taken" });
+    expect(page.peek("a")).toBeUndefined();
+    const after = new Source(stamp);
+    const later = page.get("a", caller(), after.load);
+    expect(after.loads).toBe(1);
+    await after.answer("available");
+    await expect(later).resolves.toMatchObject({ value: "available" });
+    expect(page.peek("a")?.value).toBe("available");
+  });
+
+  test("rejects a fact that was requested before it and is learned after it", async () => {
+    const early = factNow("old", stamp);
+    page.purge();
+    page.learn("a", early);
+    expect(page.peek("a")).toBeUndefined();
+    page.learn("a", factNow("new", stamp));
+    expect(page.peek("a")?.value).toBe("new");
+  });
+
+  test("rejects a fact that was requested before it and answered after it", async () => {
+    const askedAt = stamp();
+    page.purge();
+    page.learn("a", { value: "old", askedAt, answeredAt: stamp() });
+    expect(page.peek("a")).toBeUndefined();
+  });
+});
