@@ -37,6 +37,10 @@ export class SharedAsk implements Ask {
     return LANES[urgency] ?? this.#leader.lane;
   }
 
+  get completes(): boolean {
+    return [...this.#askers].some(({ completes }) => completes === true);
+  }
+
   get client(): string {
     return this.#payer.client;
   }

@@ -361,9 +361,10 @@ export class Line implements Quota {
   }
 
   /** Carts beyond their part are visitors like others. */
-  #kindOf({ request: { lane }, place }: Pick<Waiter, "request" | "place">, cartsGoFirst: boolean): Kind {
+  #kindOf({ request, place }: Pick<Waiter, "request" | "place">, cartsGoFirst: boolean): Kind {
+    const { lane, completes } = request;
     if (place !== null) return "place";
-    if (lane === "checkout" && cartsGoFirst) return "cart";
+    if (lane === "checkout" ? cartsGoFirst : completes === true) return "cart";
     return isBackground(lane) ? lane : "visitor";
   }
 
@@ -381,7 +382,7 @@ export class Line implements Quota {
 
   #served(waiter: Waiter, now: number): void {
     const { request, ticket, place, since, isReturned } = waiter;
-    const isCart = request.lane === "checkout" && place === null;
+    const isCart = (request.lane === "checkout" || request.completes === true) && place === null;
     const waits = (which: (other: Waiter) => boolean): boolean =>
       [...this.#waiting].some((other) => other !== waiter && which(other));
     if (place !== null) this.#cartsSincePlace = 0;

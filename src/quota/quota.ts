@@ -8,6 +8,8 @@ import type { HandedPlace } from "./tickets.js";
 export interface Ask {
   /** May be a getter: the urgency can rise during the wait. */
   readonly lane: Lane;
+  /** It completes what has been paid for with a call, so it goes first, as carts do, whatever its lane. */
+  readonly completes?: boolean | undefined;
   /** Opaque key of the client. Among visitors, the client with the least recent usage goes first. */
   readonly client: string;
   /** Opaque key of the client's network, whose usage is compared before the client's. */

@@ -124,12 +124,9 @@ export function createNamePrices(settings: NamePricesSettings): NamePrices {
   };
 }
 
-/**
- * The same ask for a further call that a check needs, such as the quote for its TLD. It goes first: the check has been paid for, perhaps with a
- * place, and would be wasted without it.
- */
+/** The same ask for a further call, such as the quote for its TLD. The check has been paid for, perhaps with a place, and would be wasted without it. */
 function toComplete(ask: VisitorAsk): VisitorAsk {
-  return { ...ask, lane: "checkout" };
+  return { ...ask, completes: ask.lane !== "suggestion" };
 }
 
 function registration({ tld }: DomainName, years: number): Combination {

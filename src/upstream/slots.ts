@@ -49,6 +49,10 @@ class Queued implements QuotaRequest {
     return this.#ask.lane;
   }
 
+  get completes(): boolean | undefined {
+    return this.#ask.completes;
+  }
+
   get client(): string {
     return this.#ask.client;
   }

@@ -312,7 +312,7 @@ async function play(seed: number): Promise<void> {
     await steps.find(([weight]) => (at -= weight) < 0)?.[1]();
     await clock.advance(1);
   }
-  // In the end everything is answered, and the second question about a name gets its right price.
+  // In the end everything is answered, and a name soon has its right price again.
   control.clearFaults();
   release();
   // A failure is remembered for ten seconds, and an operation that keeps failing rests for thirty.
@@ -321,12 +321,17 @@ async function play(seed: number): Promise<void> {
   await Promise.all(pending);
   const name = oneOf(names);
   await look(name, 1);
-  await pass(1_000);
-  const startedAt = now();
-  const { body } = await service.ask(`/v1/availability?domain=${name}`);
-  judgeShown(name, "registration 1", body, startedAt);
-  const { status, price, stale } = availability.parse(body);
-  if (stale || (status === "available" && price === null)) report(`not right again: ${JSON.stringify(body)}`);
+  let isRight = false;
+  // The tier may have been asked only now, so that everything is asked once more.
+  for (let tries = 0; tries < 4 && !isRight; tries += 1) {
+    await pass(1_000);
+    const startedAt = now();
+    const { body } = await service.ask(`/v1/availability?domain=${name}`);
+    judgeShown(name, "registration 1", body, startedAt);
+    const { status, price, stale } = availability.parse(body);
+    isRight = !stale && (status !== "available" || price !== null);
+  }
+  if (!isRight) report(`${name} isn't right again`);
 }
 
 test(`in ${HISTORIES} random histories nothing untrue or contradicted is shown or signed`, async () => {

@@ -5,7 +5,7 @@ import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, startService, until } from "../support/service.js";
 import { passMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
-import { registration, renewal, RETAIL, shopAt, transfer, usd } from "./shop.js";
+import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const TIER = "GET /api/v1/account/tier";
@@ -368,6 +368,38 @@ describe("a premium name", () => {
     expect(items[1]).not.toHaveProperty("problem");
     expect([total, signed]).toEqual([[usd("26.97")], ["kabul.af registration 26.97"]]);
   });
+});
+
+test("a further call that a search needs goes first, but isn't counted as a cart's", async () => {
+  const served = async (): Promise<unknown> => {
+    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    const lane = z.object({ served: z.number() });
+    const shape = z.object({ quota: z.object({ lanes: z.object({ checkout: lane, exact: lane }) }) });
+    const { lanes } = shape.parse(body).quota;
+    return [lanes.checkout.served, lanes.exact.served];
+  };
+  expect(await served()).toEqual([0, 0]);
+  expect((await shop().availability("gold.af")).premium).toBe(true);
+  expect(await served()).toEqual([0, 2]);
+});
+
+test("a premium name has a price under a TLD that isn't sold for one year", async () => {
+  await service.close();
+  const years = "{ registration: [2, 3], renewal: [1], transfer: [1] }";
+  const three = WORLD.replace('["17.31", "33.00"]', '["17.31", "33.00", "47.00"]');
+  const retail = RETAIL.replace(/years: \{[^}]*\}/, `years: ${years}`);
+  const sold = await startService({ clock, world: three, retail });
+  try {
+    const found = await shopAt(sold).availability("gold.af", 2);
+    // 900.00, and what the second year of an ordinary name costs.
+    expect(found).toMatchObject({ premium: true, price: usd("1007.26"), stale: false });
+    expect((await shopAt(sold).cart(registration("gold.af", 2))).signed).toEqual([
+      "gold.af registration 1007.26",
+    ]);
+  } finally {
+    await sold.close();
+    service = await opened.start();
+  }
 });
 
 describe("when the upstream ignores the term of a check", () => {
