@@ -149,6 +149,36 @@ describeWithRedis("an orderly change of the owner", () => {
   });
 });
 
+describeWithRedis("a price that changes while the owner does", () => {
+  test("isn't signed as the former owner knew it, and is shown as it is within seconds", async () => {
+    fleet = await startFleet(2);
+    const first = await fleet.owner();
+    const renewal = {
+      method: "POST",
+      body: { items: [{ domain: "khyber.af", action: "renewal", years: 1 }] },
+    };
+    const signed = async ({ body }: Answer): Promise<unknown> =>
+      z
+        .object({ items: z.tuple([z.object({ price: z.object({ amount: z.string() }).nullable() })]) })
+        .parse(body).items[0].price?.amount;
+    const before = await signed(await asked(first, "/v1/quotes", renewal));
+    const [other] = others(first);
+    if (other === undefined) throw new Error("there is no follower");
+    let hasStepped = false;
+    void first.stepDown().finally(() => {
+      hasStepped = true;
+    });
+    await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
+    fleet.sandbox.control.setPrice("demo", { tld: ".af", action: "renewal", years: 1, amountCents: 7700 });
+    expect(await fleet.owner(fleet.replicas)).toBe(other);
+    const after = await signed(await asked(other, "/v1/quotes", renewal));
+    expect(Number(after)).toBeGreaterThan(77);
+    expect(after).not.toBe(before);
+    const shown = await asked(first, "/v1/quotes?tld=.af&action=renewal&years=1");
+    expect(shown.body).toMatchObject({ price: { amount: after }, stale: false });
+  });
+});
+
 describeWithRedis("an owner that is lost", () => {
   test("leaves known names answered, and new ones told the wait of a window", async () => {
     fleet = await startFleet(3, SMALL);

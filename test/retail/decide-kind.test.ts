@@ -67,7 +67,7 @@ const premium = (amount: string): Decision => ({
 const asks = (what: "check" | "quote", years = 1) => ({ kind: "ask", what, years });
 
 describe("a name for one year", () => {
-  test.each<[string, Checked, Quoted | undefined, unknown]>([
+  test.each<[string, Checked, Quoted | undefined, object]>([
     ["without a quote", seen("20.00", 10), undefined, asks("quote")],
     ["with the price of a current quote", seen("20.00", 10), seen("20.00", 5), ordinary("20.00")],
     [
@@ -115,7 +115,7 @@ describe("a name for one year", () => {
       asks("quote"),
     ],
   ])("%s", (_when, check, quote, expected) => {
-    expect(decided(1, { 1: check }, quote ? { 1: quote } : {})).toMatchObject(expected as object);
+    expect(decided(1, { 1: check }, quote ? { 1: quote } : {})).toMatchObject(expected);
   });
 
   test("has no price if the currencies differ and neither is old", () => {
@@ -169,7 +169,7 @@ describe("a name for one year", () => {
 
 describe("a name for two years", () => {
   const quotes = { 1: seen("20.00", 50, { sameSince: 1 }), 2: seen("38.00", 50, { sameSince: 1 }) };
-  test.each<[string, ByTerm<Checked>, unknown]>([
+  test.each<[string, ByTerm<Checked>, object]>([
     ["that is ordinary needs no other check", { 2: seen("38.00", 10) }, ordinary("38.00")],
     [
       "whose check shows the price of one costs what is quoted",
@@ -192,7 +192,7 @@ describe("a name for two years", () => {
       { kind: "unpriced", nameKind: "premium", why: "term" },
     ],
   ])("%s", (_what, checks, expected) => {
-    expect(decided(2, checks, quotes)).toMatchObject(expected as object);
+    expect(decided(2, checks, quotes)).toMatchObject(expected);
   });
 
   test("where one year isn't sold is compared with three", () => {

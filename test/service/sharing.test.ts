@@ -3,7 +3,17 @@ import { expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { asker, bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  type Answer,
+  asker,
+  bearer,
+  CHECK,
+  PRICING,
+  problemOf,
+  type Service,
+  startService,
+  until,
+} from "../support/service.js";
 
 const MANY = 500;
 const PATH = "/v1/availability?domain=kabul.af";
@@ -72,6 +82,47 @@ const counted = z.object({
   caches: z.object({
     availability: z.object({ counts: z.object({ hit: z.number(), miss: z.number() }) }),
   }),
+});
+
+test("a search of four new names costs four checks, and a cart of them within a minute one check a line; prices that were purged cost one quote for each TLD more", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  const { ask } = service;
+  try {
+    await until(() => service.calls(PRICING) === 28, "the price list");
+    const costs = async (act: () => Promise<Answer>): Promise<[number, number]> => {
+      const [checks, quotes] = [service.calls(CHECK), service.calls(PRICING)];
+      expect((await act()).status).toBe(200);
+      return [service.calls(CHECK) - checks, service.calls(PRICING) - quotes];
+    };
+    const search = (label: string) => () => ask(`/v1/search?q=${label}`);
+    expect(await costs(search("kandahar"))).toEqual([4, 0]);
+    await clock.advance(20_000);
+    const items = [".af", ".com.af", ".net.af", ".org.af"].map((tld) => ({
+      domain: `kandahar${tld}`,
+      action: "registration",
+      years: 1,
+    }));
+    const cart = () => ask("/v1/quotes", { method: "POST", body: { items } });
+    const [again, none] = await costs(cart);
+    expect([again <= 4, none]).toEqual([true, 0]);
+    const quoted = service.calls(PRICING);
+    await ask("/v1/staff/cache/purge", {
+      method: "POST",
+      headers: bearer("operate"),
+      body: { what: "prices" },
+    });
+    expect((await costs(search("ghazni")))[0]).toBe(4);
+    expect((await costs(search("jalalabad")))[0]).toBe(4);
+    await until(
+      async () => (await ask("/v1/prices")).headers["cache-control"] !== "no-store",
+      "the whole list",
+    );
+    // The whole list was asked again, as after each purge.
+    expect(service.calls(PRICING) - quoted).toBeLessThanOrEqual(28 + 4);
+  } finally {
+    await service.close();
+  }
 });
 
 test("each name of a search counts once: as a hit if it was known, as a miss if it wasn't", () =>
