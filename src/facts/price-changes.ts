@@ -56,51 +56,49 @@ const MAX_KEPT = 50;
 export function createPriceChanges({ stamp, clock, log }: PriceChangesSettings): PriceChanges {
   const acts: (() => void)[] = [];
   let noted: readonly NotedChange[] = [];
-  let outdatedUntil = -Infinity;
-  /** The last change that an answer has proved, unlike a purge, after which prices may be the same. */
-  let changedAt = -Infinity;
+  /** The last change that an answer has proved: when that arrived, and when it was asked if it was a quote. */
+  let change = { provedAt: -Infinity, askedAt: -Infinity };
+  /** Unlike after a change, prices may be the same after a purge. */
+  let purgedAt = -Infinity;
   let startedAt = -Infinity;
-  /** When the quote that showed the last change was asked. */
-  let proofAskedAt = -Infinity;
   let tier: string | null = null;
 
-  function changed(): void {
+  function note(evidence: PriceEvidence): void {
+    noted = [{ evidence, atMs: clock.now() }, ...noted].slice(0, MAX_KEPT);
+    log.warn("prices.outdated", { evidence: evidence.kind, ...logFieldsOf(evidence) });
     for (const act of acts) act();
   }
 
-  function note(evidence: PriceEvidence, proof?: Asked): void {
-    outdatedUntil = stamp();
-    if (evidence.kind !== "purge") changedAt = outdatedUntil;
-    proofAskedAt = proof?.askedAt ?? -Infinity;
-    noted = [{ evidence, atMs: clock.now() }, ...noted].slice(0, MAX_KEPT);
-    log.warn("prices.outdated", { evidence: evidence.kind, ...logFieldsOf(evidence) });
-    changed();
-  }
-
-  const isOutdated = ({ askedAt }: Asked): boolean => askedAt <= outdatedUntil && askedAt !== proofAskedAt;
+  /** The quote that proved the change isn't from before it. */
+  const isBeforeChange = ({ askedAt }: Asked): boolean => askedAt <= change.provedAt && askedAt !== change.askedAt;
+  const isOutdated = (price: Asked): boolean => price.askedAt <= purgedAt || isBeforeChange(price);
 
   return {
     isOutdated,
     isCurrent: (price) => price.askedAt > startedAt && !isOutdated(price),
-    currentSince: () => Math.max(outdatedUntil, startedAt),
+    currentSince: () => Math.max(change.provedAt, purgedAt, startedAt),
     noteQuote(before, now, what) {
-      if (before.askedAt > changedAt || !isOutdated(before)) note({ kind: "quote", ...what }, now);
+      if (isBeforeChange(before)) return;
+      change = { provedAt: stamp(), askedAt: now.askedAt };
+      note({ kind: "quote", ...what });
     },
     noteTier(named) {
       const from = tier;
       tier = named;
       if (from === null || from === named) return;
       log.warn("account.tier.changed");
+      change = { provedAt: stamp(), askedAt: -Infinity };
       note({ kind: "tier", from, to: named });
     },
-    notePurge: () => {
+    notePurge() {
+      purgedAt = stamp();
       note({ kind: "purge" });
     },
     tier: () => tier,
     restart(savedTier) {
       startedAt = stamp();
       tier = savedTier ?? tier;
-      changed();
+      for (const act of acts) act();
     },
     noted: () => noted.filter(({ atMs }) => clock.now() - atMs < KEPT_MS),
     onChange: (act) => void acts.push(act),
