@@ -23,13 +23,13 @@ export interface Quote extends Combination {
   readonly wholesale: Wholesale;
   readonly changed?: {
     readonly from: Wholesale;
-    /** When the new price was first asked; wall clock, ms. */
+    /** When the new price first arrived; wall clock, ms. */
     readonly atMs: number;
   };
 }
 
 /** The kinds of facts whose figures staff see. */
-export type PageKind = "availability" | "prices" | "tier" | "account";
+type PageKind = "availability" | "prices" | "tier" | "account";
 
 export interface Notebook {
   /** By name and term. */
@@ -42,6 +42,7 @@ export interface Notebook {
   readonly balance: Page<Balance, Ask>;
   readonly changes: PriceChanges;
   stats(): Readonly<Record<PageKind, PageStats>>;
+  /** Clears what is about the reseller, the tier included; returns how many entries there were. */
   purgeAccount(): number;
 }
 

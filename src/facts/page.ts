@@ -15,7 +15,7 @@ export interface Entry<V> extends Answered<V> {
 }
 
 /** `hit`: from memory; `inflight`: from a load in flight; `miss`: loaded; `stale`: past its freshness. */
-export type Source = "hit" | "inflight" | "miss" | "stale";
+type Source = "hit" | "inflight" | "miss" | "stale";
 
 export interface Known<V> extends Entry<V> {
   /** When it was asked, on the wall clock: ms since the epoch. */
@@ -32,7 +32,7 @@ export interface Freshness {
   readonly usableMs: number;
 }
 
-export interface GetOptions {
+interface GetOptions {
   /** It must have been asked at this stamp or later. Older entries aren't returned as stale either. */
   readonly askedSince?: number;
   /** Return a stale entry immediately and load in the background. */

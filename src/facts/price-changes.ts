@@ -1,6 +1,6 @@
 /**
  * Which prices can be trusted. Every wholesale price depends on the reseller's tier and on the registry's price list, so evidence that one has changed
- * makes all that were asked before it stale: they are shown as such, asked again first, decide nothing and are never signed.
+ * outdates all that were asked before it: they are shown as stale, asked again first, decide nothing and are never signed.
  */
 import type { Answered, Clock } from "../clock.js";
 import type { Log } from "../logger.js";
@@ -8,7 +8,7 @@ import type { Wholesale } from "../money.js";
 import type { Combination } from "../upstream/contract.js";
 
 /** Why prices may have changed. */
-export type PriceEvidence =
+type PriceEvidence =
   | { readonly kind: "tier"; readonly from: string; readonly to: string }
   | ({ readonly kind: "quote"; readonly from: Wholesale; readonly to: Wholesale } & Combination)
   /** Staff purged the prices. */
@@ -70,7 +70,8 @@ export function createPriceChanges({ stamp, clock, log }: PriceChangesSettings):
   }
 
   /** The quote that proved the change isn't from before it. */
-  const isBeforeChange = ({ askedAt }: Asked): boolean => askedAt <= change.provedAt && askedAt !== change.askedAt;
+  const isBeforeChange = ({ askedAt }: Asked): boolean =>
+    askedAt <= change.provedAt && askedAt !== change.askedAt;
   const isOutdated = (price: Asked): boolean => price.askedAt <= purgedAt || isBeforeChange(price);
 
   return {

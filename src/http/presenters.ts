@@ -6,7 +6,7 @@ import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import { presentRetail, type Retail, totalsOf } from "../money.js";
 import type { AppliedPromotion, RetailPolicy } from "../retail/policy.js";
-import { oldest, type Price } from "../retail/price-list.js";
+import { oldest, type KnownQuote } from "../retail/price-list.js";
 import type { Availability } from "../shop/availability.js";
 import type { Cart, TermQuote } from "../shop/quotes.js";
 import type { SearchedName, Unknown } from "../shop/search.js";
@@ -59,7 +59,7 @@ function presentName({ name }: SearchedName) {
   return { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
 }
 
-type Listed = Combination & Pick<Price, "wholesale" | "asOfMs">;
+type Listed = Combination & Pick<KnownQuote, "wholesale" | "asOfMs">;
 
 /** The retail prices of known ones, without those that can't be calculated. */
 export function presentPrices(
@@ -120,7 +120,7 @@ export function presentDomain(record: DomainRecord): AnswerOf<typeof domainRecor
 /** For its owner: the record with the known renewal prices of its TLD. */
 export function presentCustomerDomain(
   known: Known<DomainRecord> & { readonly name: DomainName },
-  facts: readonly Price[],
+  facts: readonly KnownQuote[],
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof customerDomainShape> {

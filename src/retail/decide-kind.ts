@@ -43,7 +43,7 @@ export type Decision =
   | Question;
 
 /** Nothing is decided before this has been asked, at that stamp or later. */
-export interface Question {
+interface Question {
   readonly kind: "ask";
   readonly what: "check" | "quote";
   readonly years: number;

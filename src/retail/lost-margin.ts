@@ -1,7 +1,7 @@
 /** The margin lost on promises whose price was above the floor when they were signed and is below it at the current wholesale price. */
 import { belowFloor, type Money, totalsOf, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "./policy.js";
-import type { Price } from "./price-list.js";
+import type { KnownQuote } from "./price-list.js";
 import type { PricePromise, PromisedLine } from "./promise.js";
 
 export interface PromisesInForce {
@@ -12,7 +12,7 @@ export interface PromisesInForce {
 }
 
 /** The wholesale price of the line in the price list, which contains those of ordinary names; undefined if unknown. */
-export function wholesaleNow(line: PromisedLine, facts: readonly Price[]): Wholesale | undefined {
+export function wholesaleNow(line: PromisedLine, facts: readonly KnownQuote[]): Wholesale | undefined {
   if (line.kind !== "ordinary") return undefined;
   return facts.find(
     ({ tld, action, years }) => tld === line.tld && action === line.action && years === line.years,
@@ -22,7 +22,7 @@ export function wholesaleNow(line: PromisedLine, facts: readonly Price[]): Whole
 /** By how much the promised price is below the floor (cost plus minMargin) of the price list; null when it isn't, or another currency is shown now. */
 export function lostMargin(
   line: PromisedLine,
-  facts: readonly Price[],
+  facts: readonly KnownQuote[],
   policy: RetailPolicy,
   atMs: number,
 ): Money | null {
@@ -33,7 +33,7 @@ export function lostMargin(
 
 export function promisesInForce(
   promises: readonly PricePromise[],
-  facts: readonly Price[],
+  facts: readonly KnownQuote[],
   policy: RetailPolicy,
   atMs: number,
 ): PromisesInForce {

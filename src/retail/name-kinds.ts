@@ -79,14 +79,18 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
     });
   }
 
-  function note({ ascii }: Pick<DomainName, "ascii">, decision: LastKind): void {
-    const key = keyOf(ascii);
+  /** Returns whether that is new. */
+  function learn(key: string, decision: LastKind): boolean {
     const before = decisions.get(key);
     // That a name is ordinary is only worth remembering if it was premium.
-    if (before === undefined ? decision.kind === "ordinary" : decision.askedAt <= before.askedAt) return;
+    if (before === undefined ? decision.kind === "ordinary" : decision.askedAt <= before.askedAt) return false;
     decisions.set(key, { key, ...decision });
     if (before?.kind !== decision.kind) onChange();
-    saveSoon();
+    return true;
+  }
+
+  function note({ ascii }: Pick<DomainName, "ascii">, decision: LastKind): void {
+    if (learn(keyOf(ascii), decision)) saveSoon();
   }
 
   return {
@@ -103,8 +107,7 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
       const now = clock.monotonic();
       for (const { key, askedAtMs } of (await file?.load()) ?? [])
         // After the clock was set back it is unknown how old it is.
-        if (decisions.get(key) === undefined)
-          decisions.set(key, { key, kind: "premium", askedAt: Math.min(now, askedAtMs - bootedAtMs(clock)) });
+        learn(key, { kind: "premium", askedAt: Math.min(now, askedAtMs - bootedAtMs(clock)) });
     },
   };
 }

@@ -11,11 +11,11 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import type { Combination } from "../upstream/contract.js";
 import type { LivePolicy } from "./live-policy.js";
-import { createPriceRefresh, type PriceRefresh, type PriceRefreshSettings } from "./price-refresh.js";
+import { createPriceRefresh, keyOf, type PriceRefresh, type PriceRefreshSettings } from "./price-refresh.js";
 import type { SavedPrices } from "./saved-prices.js";
 
 /** A known quote. Only a current one decides and is signed. */
-export interface Price extends Quote, Observed {
+export interface KnownQuote extends Quote, Observed {
   /** Wall clock, ms. */
   readonly asOfMs: number;
   /** It is past its freshness, or not current. */
@@ -29,13 +29,13 @@ export interface Price extends Quote, Observed {
 export interface PriceList extends Pick<PriceRefresh, "unknown"> {
   /**
    * The price of one combination: from memory if it is current, else from the upstream, else the last one. Past its freshness, it is stale and is
-   * refreshed in the background. With `askedSince`, only a current one that was asked at that stamp or later counts.
+   * refreshed in the background. With `askedSince`, it is asked at that stamp or later and after all evidence that has arrived by now, or this rejects.
    */
-  ask(ask: Ask, what: Combination, askedSince?: number): Promise<Price>;
+  ask(ask: Ask, what: Combination, askedSince?: number): Promise<KnownQuote>;
   /** The price in memory, stale or not, unless it is implausible. */
-  peek(what: Combination): Price | undefined;
+  peek(what: Combination): KnownQuote | undefined;
   /** Every known price, from memory, in the order of the catalogue. */
-  all(): readonly Price[];
+  all(): readonly KnownQuote[];
   /** Asks again for a stale price before the others. */
   refreshFirst(what: Combination): void;
   /** Makes the call even if it has just failed, and learns from the answer. */
@@ -89,19 +89,19 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   });
   policies.onChange(refresh.now);
 
-  function priceOf({ value, source, ...times }: Known<Quote>): Price {
+  function priceOf({ value, source, ...times }: Known<Quote>): KnownQuote {
     const isCurrent = changes.isCurrent(times);
     const isOutdated = changes.isOutdated(times);
     return { ...value, ...times, isCurrent, isOutdated, stale: source === "stale" || !isCurrent };
   }
 
-  function remembered(what: Combination): Price | undefined {
+  function remembered(what: Combination): KnownQuote | undefined {
     const known = quotes.peek(keyOf(what));
     return known && priceOf(known);
   }
 
   /** Whether a shorter term costs as much, so that this total is probably wrong. */
-  function isImplausible({ tld, action, years, wholesale }: Price): boolean {
+  function isImplausible({ tld, action, years, wholesale }: KnownQuote): boolean {
     for (let fewer = 1; fewer < years; fewer += 1) {
       const shorter = remembered({ tld, action, years: fewer });
       if (shorter?.isCurrent !== true || shorter.wholesale.currency !== wholesale.currency) continue;
@@ -110,7 +110,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     return false;
   }
 
-  function peek(what: Combination): Price | undefined {
+  function peek(what: Combination): KnownQuote | undefined {
     const price = remembered(what);
     return price === undefined || isImplausible(price) ? undefined : price;
   }
@@ -136,7 +136,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     };
   }
 
-  async function load(by: Ask, what: Combination, askedSince: number): Promise<Price> {
+  async function load(by: Ask, what: Combination, askedSince: number): Promise<KnownQuote> {
     const known = await quotes.get(
       keyOf(what),
       by,
@@ -146,10 +146,10 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     return priceOf(known);
   }
 
-  async function ask(by: Ask, what: Combination, askedSince?: number): Promise<Price> {
+  async function ask(by: Ask, what: Combination, askedSince?: number): Promise<KnownQuote> {
     const before = remembered(what);
     const currentSince = before?.isCurrent === false ? justAfter(changes.currentSince()) : -Infinity;
-    let price: Price;
+    let price: KnownQuote;
     try {
       price = await load(by, what, Math.max(askedSince ?? -Infinity, currentSince));
     } catch (error) {
@@ -160,7 +160,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     return price;
   }
 
-  function all(): readonly Price[] {
+  function all(): readonly KnownQuote[] {
     return sold().flatMap((what) => peek(what) ?? []);
   }
 
@@ -208,11 +208,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   };
 }
 
-function keyOf({ tld, action, years }: Combination): string {
-  return `${tld} ${action} ${years}`;
-}
-
 /** When the oldest of the prices was asked, or `otherwise` without any. */
-export function oldest(prices: readonly Pick<Price, "asOfMs">[], otherwise: number): number {
+export function oldest(prices: readonly Pick<KnownQuote, "asOfMs">[], otherwise: number): number {
   return prices.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
 }

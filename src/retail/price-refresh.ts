@@ -59,7 +59,7 @@ interface Failure {
   readonly failedAt: number;
 }
 
-/** Prices are refreshed after this part of their freshness, and after ten minutes while two fifths of the budget are unused. */
+/** Prices are refreshed after this part of their freshness, and sooner while the quota has room. */
 const REFRESH_AT = 0.8;
 const REFRESH_IDLE_MS = 9.5 * 60_000;
 const CHECK_EVERY_MS = 5_000;
@@ -75,7 +75,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
   /** Refreshes one price if it is due. */
   async function refresh(what: Combination, by: Ask): Promise<"refreshed" | "known" | "no room"> {
     const price = peek(what);
-    const isDue = price?.isCurrent !== true || price.stale || price.askedAt <= clock.monotonic() - dueAfterMs;
+    const isDue = price === undefined || price.stale || price.askedAt <= clock.monotonic() - dueAfterMs;
     if (!isDue) return "known";
     // Old prices are refreshed whatever the load, but those of a former process only as there is room.
     const isOverdue = price !== undefined && (price.isOutdated || (price.isCurrent && price.stale));
@@ -163,6 +163,7 @@ function shuffled(sold: readonly Combination[]): Combination[] {
     .map(({ what }) => what);
 }
 
-function keyOf({ tld, action, years }: Combination): string {
+/** Identifies a combination. */
+export function keyOf({ tld, action, years }: Combination): string {
   return `${tld} ${action} ${years}`;
 }

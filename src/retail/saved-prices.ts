@@ -15,7 +15,7 @@ interface SavedPrice extends Combination {
 }
 
 interface Saved {
-  /** The tier that they were learned under; null if unknown. */
+  /** The last known tier; null if unknown. */
   readonly tier: string | null;
   readonly prices: readonly SavedPrice[];
 }
@@ -26,8 +26,6 @@ export interface SavedPrices {
   /** Never throws; a failure is logged. */
   save(saved: Saved): void;
 }
-
-const NOTHING: Saved = { tier: null, prices: [] };
 
 const storedWholesale = z
   .object({ amount: z.unknown(), currency: z.unknown() })
@@ -60,7 +58,7 @@ export function savePrices(
 ): SavedPrices {
   return {
     async load() {
-      const { tier, prices } = (await file.load()) ?? NOTHING_SAVED;
+      const { tier, prices } = (await file.load()) ?? NOTHING;
       return {
         tier,
         prices: prices.flatMap(({ askedAtMs, ...price }) =>
@@ -78,7 +76,7 @@ export function savePrices(
   };
 }
 
-const NOTHING_SAVED: z.output<typeof savedPricesShape> = { tier: null, prices: [] };
+const NOTHING = { tier: null, prices: [] };
 
 /** Saves nothing, for an upstream that ends with the process. */
 export const noSavedPrices: SavedPrices = { load: () => Promise.resolve(NOTHING), save: () => {} };

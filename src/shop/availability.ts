@@ -1,6 +1,6 @@
 /**
  * Answers whether a name is available and what it costs a visitor. A name is "available" only if the upstream said so within the last
- * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is in doubt.
+ * minute. Every price comes from the retail policy and what the upstream says that this name costs, and is `stale` while that is in doubt.
  */
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -10,7 +10,7 @@ import type { Retail, Wholesale } from "../money.js";
 import type { NameKinds } from "../retail/name-kinds.js";
 import type { NameKind, RetailPolicy } from "../retail/policy.js";
 import type { Decision } from "../retail/decide-kind.js";
-import type { Price, PriceList } from "../retail/price-list.js";
+import type { KnownQuote, PriceList } from "../retail/price-list.js";
 import type { Combination } from "../upstream/contract.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import { changing, type Demands, type NamePrices } from "./name-prices.js";
@@ -115,17 +115,31 @@ export function createAvailability(
     };
   }
 
-  function renewalQuote({ tld }: DomainName): Price | undefined {
+  function renewalQuote({ tld }: DomainName): KnownQuote | undefined {
     const [years] = policy.yearsSold(tld, "renewal");
     const quote = years === undefined ? undefined : prices.peek({ tld, action: "renewal", years });
     return quote?.stale === false ? quote : undefined;
   }
 
-  function presented(name: DomainName, years: number, { known }: NameFact, decision: Decision): Availability {
+  /** The check behind a decision, and the quote if it depends on that as much: together as old as the older one. */
+  function basis({ known }: NameFact, { tld }: DomainName, years: number, decision: Decision) {
+    const { asOfMs, untilAt, source } = known;
+    const needsQuote = decision.kind === "priced" && decision.needsQuote;
+    const quote = needsQuote ? prices.peek({ tld, action: "registration", years }) : undefined;
+    return {
+      asOfMs: Math.min(asOfMs, quote?.asOfMs ?? Infinity),
+      stale: source === "stale" || quote?.stale === true,
+      untilAt: Math.min(untilAt, quote?.untilAt ?? Infinity),
+    };
+  }
+
+  function presented(name: DomainName, years: number, fact: NameFact, decision: Decision): Availability {
     const { kind, price } = priced(name, years, decision);
-    const isOrdinary = kind === "ordinary" && price !== null && known.value.hasOtherPrices !== true;
+    const { value, askedAt } = fact.known;
+    const { asOfMs, untilAt, ...age } = basis(fact, name, years, decision);
+    const isOrdinary = kind === "ordinary" && price !== null && value.hasOtherPrices !== true;
     const renewal = isOrdinary ? renewalQuote(name) : undefined;
-    const stale = decision.kind === "ask" || known.source === "stale";
+    const stale = decision.kind === "ask" || age.stale;
     return {
       name,
       years,
@@ -133,11 +147,11 @@ export function createAvailability(
       kind,
       price,
       renewal: renewal ? retail(renewal.wholesale, renewal) : null,
-      asOfMs: known.asOfMs,
+      asOfMs,
       stale,
-      showUntilAt: known.askedAt + AVAILABLE_FOR_MS,
+      showUntilAt: askedAt + AVAILABLE_FOR_MS,
       // While its price is in doubt, each answer asks for it to be refreshed.
-      sameUntilAt: stale ? -Infinity : Math.min(known.untilAt, renewal?.untilAt ?? Infinity),
+      sameUntilAt: stale ? -Infinity : Math.min(untilAt, renewal?.untilAt ?? Infinity),
     };
   }
 
@@ -193,7 +207,7 @@ export function createAvailability(
     try {
       decision = await namePrices.find(ask, name, years);
     } catch (error) {
-      // Without the upstream's quote it is unknown which rule applies.
+      // Without any quote it is unknown which rule applies, so there is no price that could be stale.
       const code = failureCodeOf(error);
       if (code === null) throw error;
       log.warn("price.not.formed", { tld: name.tld, years, reason: code });
@@ -223,22 +237,31 @@ export function createAvailability(
     },
 
     signable(name, years, demands) {
-      const known = owned(name, years) ?? names.fresh(name, years);
-      if (known === undefined) return undefined;
-      if (known.status === "taken") {
-        const asOfMs = "known" in known ? known.known.asOfMs : known.asOfMs;
-        return { status: "taken", kind: "ordinary", price: null, wholesale: null, asOfMs, problem: null };
-      }
-      if (!("known" in known)) return undefined;
+      const taken = {
+        status: "taken",
+        kind: "ordinary",
+        price: null,
+        wholesale: null,
+        problem: null,
+      } as const;
+      const own = owned(name, years);
+      if (own !== undefined) return { ...taken, asOfMs: own.asOfMs };
+      const fact = names.fresh(name, years);
+      if (fact?.status === "taken") return { ...taken, asOfMs: fact.known.asOfMs };
+      if (fact === undefined) return undefined;
       const decision = namePrices.recall(name, years, demands);
       if (decision.kind === "ask") return undefined;
       const { kind, price } = priced(name, years, decision);
       const wholesale = decision.kind === "priced" && price !== null ? decision.wholesale : null;
-      const quote = prices.peek({ tld: name.tld, action: "registration", years });
-      const isOfBoth = decision.kind === "priced" && decision.needsQuote && quote !== undefined;
-      const asOfMs = isOfBoth ? Math.min(known.known.asOfMs, quote.asOfMs) : known.known.asOfMs;
-      const problem = price === null ? noPrice() : null;
-      return { status: "available", kind, price, wholesale, asOfMs, problem };
+      const { asOfMs } = basis(fact, name, years, decision);
+      return {
+        status: "available",
+        kind,
+        price,
+        wholesale,
+        asOfMs,
+        problem: price === null ? noPrice() : null,
+      };
     },
 
     async prepare(ask, name, years, demands) {

@@ -17,7 +17,7 @@ export interface Demands {
 }
 
 export interface NamePrices {
-  /** Decides from memory, or says what must be asked first. */
+  /** Decides from memory, or says what must be asked first. A decision about the kind of the name is remembered. */
   recall(name: DomainName, years: number, demands?: Demands): Decision;
   /**
    * Decides, with further calls if needed; each is shared by everyone who waits for it. A price that can't be decided comes back as a question. With

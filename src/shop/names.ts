@@ -25,7 +25,7 @@ export interface NameFact {
 }
 
 /** A check of a name for one term that showed a price. */
-export interface PricedCheck {
+interface PricedCheck {
   readonly years: number;
   readonly check: Entry<Check>;
 }

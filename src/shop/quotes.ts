@@ -1,6 +1,6 @@
 /**
- * Prices a cart line by line and signs the priced lines as a promise. Everything behind a signed price was asked at most a minute ago (availability at
- * most 5 s ago), and nothing known contradicts it. A line without a price says why.
+ * Prices a cart line by line and signs the priced lines as a promise. What a signed price is made of was asked at most a minute ago (a check at most
+ * 5 s ago), and nothing known contradicts it. A line without a price says why.
  */
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -97,7 +97,7 @@ export function createQuotes(
   /** What may be signed at this moment, from memory; undefined if `prepare` must ask first. */
   function signable({ name, action, years }: QuoteItem): Signable | undefined {
     if (action === "registration") return availability.signable(name, years, demands());
-    // The upstream quotes TLDs rather than names, so the ordinary price applies unless the name isn't known to be ordinary.
+    // The upstream quotes TLDs rather than names, so the ordinary price applies unless something known says otherwise.
     const isOrdinary = namePrices.isOrdinary(name);
     if (isOrdinary === undefined) return undefined;
     const unpriced = { price: null, wholesale: null, status: "not_checked", asOfMs: clock.now() } as const;
@@ -124,7 +124,8 @@ export function createQuotes(
     await prices.ask(ask, { tld: name.tld, action, years }, demands().quotedSince);
   }
 
-  async function failureOf(ask: VisitorAsk, item: QuoteItem): Promise<Failure | null> {
+  /** Why the line can't be signed yet, or null. */
+  async function prepared(ask: VisitorAsk, item: QuoteItem): Promise<Failure | null> {
     try {
       if (signable(item) === undefined) await prepare(ask, item);
       return null;
@@ -153,10 +154,10 @@ export function createQuotes(
     },
 
     async cart(ask, wanted) {
-      const first = await Promise.all(wanted.map((item) => failureOf(ask, item)));
+      const first = await Promise.all(wanted.map((item) => prepared(ask, item)));
       // Lines that became outdated or contradicted while others waited get a second try.
       const again = await Promise.all(
-        wanted.map(async (item, at) => first[at] ?? (await failureOf(ask, item))),
+        wanted.map(async (item, at) => first[at] ?? (await prepared(ask, item))),
       );
       const lines: CartLine[] = [];
       const promised: PromisedLine[] = [];

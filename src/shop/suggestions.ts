@@ -51,7 +51,7 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
       waitUntilMs: ask.waitUntilMs,
       signal,
       spend() {
-        // Fails this caller alone: others waiting for the same name ask for themselves (`failureKind` in pools.ts).
+        // Fails this caller alone: others waiting for the same name ask for themselves (`reachOf` in `facts/page.ts`).
         if (!settings.hasSpare()) throw new ServiceError("rate_limited", "The quota has no call to spare.");
         ask.spend();
       },

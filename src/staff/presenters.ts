@@ -12,7 +12,7 @@ import { type CatalogRow, marginWarnings, type PriceResult, type RetailPolicy } 
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
 import type { NotedChange } from "../facts/price-changes.js";
-import { oldest, type Price, type PriceList } from "../retail/price-list.js";
+import { oldest, type KnownQuote, type PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
@@ -104,7 +104,7 @@ export function presentStaffPrices(
  * The wholesale price of each line when it was signed and now, if known from memory, and the margin lost since. */
 export function presentPromise(
   promise: PricePromise,
-  facts: readonly Price[],
+  facts: readonly KnownQuote[],
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof staff.staffPromiseShape> {

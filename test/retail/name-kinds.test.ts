@@ -32,7 +32,8 @@ beforeEach(() => {
   });
   names = start();
 });
-afterEach(() => {
+afterEach(async () => {
+  await file.saved();
   folder.remove();
 });
 
