@@ -83,7 +83,8 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
   function learn(key: string, decision: LastKind): boolean {
     const before = decisions.get(key);
     // That a name is ordinary is only worth remembering if it was premium.
-    if (before === undefined ? decision.kind === "ordinary" : decision.askedAt <= before.askedAt) return false;
+    if (before === undefined ? decision.kind === "ordinary" : decision.askedAt <= before.askedAt)
+      return false;
     decisions.set(key, { key, ...decision });
     if (before?.kind !== decision.kind) onChange();
     return true;
