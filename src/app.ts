@@ -107,9 +107,12 @@ export function createApp(settings: AppSettings): App {
     handOn: follower && follower.handOn(addressOf),
     insteadOfFailing: follower && follower.insteadOfFailing,
   });
-  /** Another replica must learn for how long it may repeat an answer, and only the owner knows whether an answer still holds. */
+  /**
+   * Another replica must learn for how long it may repeat an answer. Without any owner, what this one knew as the owner is told for as long as it is
+   * fresh.
+   */
   const isOwn = (request: IncomingMessage): boolean =>
-    follower === null || (follower.isOwn(request) && !isHandedOn(request));
+    follower === null || ((follower.isOwn(request) || fleet?.role() === "none") && !isHandedOn(request));
   const { server, leave, giveUp } = serve(router.app, {
     longestAnswerMs: maxWaitMs + MAX_CALLS_IN_A_ROW * config.upstreamTimeoutMs,
     keepAliveMs: config.keepAliveMs,

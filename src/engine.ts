@@ -231,15 +231,9 @@ export function createEngine(settings: EngineSettings): Engine {
   let stopWork = (): void => {};
   let taking: Promise<void> | null = null;
 
-  /** What a former owner or process knew. */
+  /** What a former owner or process knew. What this one knows itself from before counts by its age, its prices no more than restored ones. */
   async function restore(): Promise<void> {
     await Promise.all([nameKinds.restore(), prices.restore()]);
-  }
-
-  /** What this process knew before others were the owner may have changed since. Its prices are trusted no more than restored ones. */
-  function forget(): void {
-    notebook.checks.purge();
-    notebook.purgeAccount();
   }
 
   async function leaveBehind(): Promise<void> {
@@ -308,13 +302,11 @@ export function createEngine(settings: EngineSettings): Engine {
       };
       let isStopped = false;
       const take = async (): Promise<void> => {
-        forget();
         await Promise.all([restore(), quotas.of(credentialInUse()).catch(() => undefined)]);
         if (!isStopped && fleet?.role() === "owner") begin();
       };
       let wasOwner = false;
       fleet?.onLost(() => {
-        onChange();
         end();
         wasOwner = false;
       });

@@ -119,7 +119,7 @@ function costsInChecks(name: string, term: Term, before: number): readonly numbe
  */
 function isContradicted(term: Term, price: number, before: number): boolean {
   const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
-  let changedAt = -Infinity;
+  let change = { shownAt: -Infinity, by: "" };
   for (const one of delivered) {
     if (one.operation !== "quote" && one.operation !== "tier") continue;
     const isTier = one.operation === "tier";
@@ -131,11 +131,12 @@ function isContradicted(term: Term, price: number, before: number): boolean {
     }
     const known = last.get(key);
     const differs = known !== undefined && known.value !== value;
-    if (differs && (isTier || known.askedAt >= changedAt)) changedAt = one.deliveredMs;
+    const isNew = isTier || key === change.by || (known?.askedAt ?? Infinity) > change.shownAt;
+    if (differs && isNew) change = { shownAt: one.deliveredMs, by: key };
     last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
   }
   const { askedAt = Infinity, shownAt = Infinity } = last.get(term) ?? {};
-  return askedAt < changedAt && shownAt < changedAt;
+  return askedAt < change.shownAt && shownAt < change.shownAt;
 }
 
 function judgeShown(name: string, term: Term, body: unknown, startedAt: number): void {
