@@ -119,7 +119,8 @@ function costsInChecks(name: string, term: Term, before: number): readonly numbe
  */
 function isContradicted(term: Term, price: number, before: number): boolean {
   const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
-  let change = { shownAt: -Infinity, by: "" };
+  let changedAt = -Infinity;
+  let perhapsChangedAt = -Infinity;
   for (const one of delivered) {
     if (one.operation !== "quote" && one.operation !== "tier") continue;
     const isTier = one.operation === "tier";
@@ -131,12 +132,13 @@ function isContradicted(term: Term, price: number, before: number): boolean {
     }
     const known = last.get(key);
     const differs = known !== undefined && known.value !== value;
-    const isNew = isTier || key === change.by || (known?.askedAt ?? Infinity) > change.shownAt;
-    if (differs && isNew) change = { shownAt: one.deliveredMs, by: key };
+    const { askedAt = Infinity } = known ?? {};
+    if (differs && (isTier || askedAt > perhapsChangedAt)) changedAt = one.deliveredMs;
+    if (differs && (isTier || askedAt >= perhapsChangedAt)) perhapsChangedAt = one.deliveredMs;
     last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
   }
   const { askedAt = Infinity, shownAt = Infinity } = last.get(term) ?? {};
-  return askedAt < change.shownAt && shownAt < change.shownAt;
+  return askedAt < changedAt && shownAt < changedAt;
 }
 
 function judgeShown(name: string, term: Term, body: unknown, startedAt: number): void {

@@ -1,4 +1,4 @@
-/** The signal and deadline of one call. The signal aborts with the caller's, or with a StorefrontProblem when the deadline has passed. */
+/** The signal and deadline of one call. React Native's older signals have neither a reason nor `throwIfAborted`, so the reason is kept here. */
 import { now } from "./clock.js";
 import { StorefrontProblem } from "./problem.js";
 
@@ -6,7 +6,10 @@ import { StorefrontProblem } from "./problem.js";
 const LOOK_MS = 1_000;
 
 export interface Call {
+  /** Aborts with the caller's, or when the deadline has passed. */
   readonly signal: AbortSignal;
+  /** Once it has aborted: throws the reason of the caller's signal, or a StorefrontProblem. */
+  readonly throwIfEnded: () => void;
   /** The time that is left after the current second. It stands still while the device sleeps or the page is frozen. */
   readonly leftMs: () => number;
   /** Must be called when the call is over. */
@@ -17,11 +20,12 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
   const own = new AbortController();
   let leftMs = timeoutMs;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let tooSlow: StorefrontProblem | undefined;
   const stop = (): void => own.abort(signal?.reason);
   // In steps: a single timer would be overdue when a frozen page continues, and end a retry as soon as it starts.
   const count = (): void => {
     if (leftMs > 0) timer = setTimeout(count, Math.min(leftMs, LOOK_MS));
-    else own.abort(new StorefrontProblem("unreachable", "Too slow."));
+    else own.abort((tooSlow = new StorefrontProblem("unreachable", "Too slow.")));
     leftMs -= LOOK_MS;
   };
   count();
@@ -29,6 +33,9 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
   if (signal?.aborted) stop();
   return {
     signal: own.signal,
+    throwIfEnded() {
+      if (own.signal.aborted) throw tooSlow ?? reasonOf(signal);
+    },
     leftMs: () => leftMs,
     end() {
       clearTimeout(timer);
@@ -37,13 +44,18 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
   };
 }
 
+function reasonOf(signal: AbortSignal | undefined): unknown {
+  const reason: unknown = signal?.reason;
+  return reason ?? Object.assign(new Error("Cancelled."), { name: "AbortError" });
+}
+
 /** Resolves at that time of `now()`; rejects with the reason of the signal if it aborts before. */
 export function waitUntil(timeMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const look = (): void => {
       clearTimeout(timer);
-      if (signal.aborted) failed(signal.reason);
+      if (signal.aborted) failed(reasonOf(signal));
       else if (now() < timeMs) timer = setTimeout(look, Math.min(timeMs - now(), LOOK_MS));
       else done();
     };

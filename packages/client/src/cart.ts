@@ -46,8 +46,7 @@ export function heldUntilMs(
 ): number | null {
   if (!promise || !validUntil) return null;
   try {
-    // Of names and amounts alone, base64url makes the same text as base64.
-    const text = atob(promise.split(".")[1] ?? "");
+    const text = decoded(promise.split(".")[1] ?? "");
     const { exp, iat } = shaped<{ readonly exp: number; readonly iat: number }>(text);
     // `iat` is rounded down: the promise may have been signed up to a second later.
     return sentMs + (exp - iat - 1) * 1000;
@@ -55,6 +54,19 @@ export function heldUntilMs(
     return Date.parse(validUntil);
   }
 }
+
+/** base64url of ASCII text, without `atob`, which React Native lacked for long. */
+function decoded(base64url: string): string {
+  let bits = 0;
+  let text = "";
+  for (const [at, letter] of Array.from(base64url).entries()) {
+    bits = ((bits << 6) | BASE64URL.indexOf(letter)) & 0xffff;
+    // Four letters are three characters; each after the first completes one.
+    if (at % 4 > 0) text += String.fromCharCode((bits >> (6 - 2 * (at % 4))) & 0xff);
+  }
+  return text;
+}
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 export function createCart(
   client: Pick<StorefrontClient, "cart">,

@@ -72,12 +72,12 @@ export function createClient(settings: ClientSettings = {}) {
   // A plain function call: browsers reject a `fetch` that is called as a method of another object.
   const send = settings.fetch ?? ((url: string, init: RequestInit) => fetch(url, init));
 
-  async function once(path: string, init: RequestInit): Promise<Response> {
+  async function once(path: string, init: RequestInit, call: Call): Promise<Response> {
     let response: Response;
     try {
-      response = await send(`${baseUrl.replace(/\/$/, "")}${path}`, init);
+      response = await send(`${baseUrl.replace(/\/$/, "")}${path}`, { ...init, signal: call.signal });
     } catch (cause) {
-      init.signal?.throwIfAborted();
+      call.throwIfEnded();
       throw lost({ cause });
     }
     if (!response.ok && response.status !== NOT_MODIFIED) throw await problemOf(response);
@@ -100,14 +100,14 @@ export function createClient(settings: ClientSettings = {}) {
     const waitMs = retryMs ?? 1000 * retryAfter;
     if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.leftMs())) throw problem;
     options.onWait?.(problem, waitMs);
-    await waitUntil(now() + waitMs, call.signal);
+    await waitUntil(now() + waitMs, call.signal).catch(call.throwIfEnded);
     options.onRetry?.();
   }
 
   async function ask(path: string, init: RequestInit, call: Call, options: AskOptions) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await once(path, { ...init, signal: call.signal });
+        return await once(path, init, call);
       } catch (problem) {
         await nextAttempt(problem, attempt, call, options);
       }
@@ -127,7 +127,7 @@ export function createClient(settings: ClientSettings = {}) {
     return timed(options, async (call) => {
       const address = `${path}${searchOf(query)}`;
       const before = memory.find(address);
-      call.signal.throwIfAborted();
+      call.throwIfEnded();
       if (before && before.freshUntilMs > now()) return shaped<T>(before.text);
       const headers = { ...JSON_ONLY, ...(before && { "If-None-Match": before.etag }) };
       const response = await ask(address, { headers }, call, options);
@@ -167,7 +167,8 @@ export function createClient(settings: ClientSettings = {}) {
             `/v1/search${searchOf(query)}`,
             {
               headers: {
-                Accept: "text/event-stream, application/json;q=0.5",
+                ...JSON_ONLY,
+                ...(canStream() && { Accept: "text/event-stream, application/json;q=0.5" }),
                 ...(position.lastEventId !== "" && { "Last-Event-ID": position.lastEventId }),
               },
             },
@@ -175,7 +176,7 @@ export function createClient(settings: ClientSettings = {}) {
             options,
           );
           const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-          if (!isStream || response.body === null) {
+          if (!isStream || !response.body) {
             const { results, complete } = shaped<Search>(await textOf(response, call));
             for (const result of results) yield { event: "result", result };
             yield { event: "done", complete };
@@ -192,7 +193,7 @@ export function createClient(settings: ClientSettings = {}) {
               }
             }
           } catch (cause) {
-            call.signal.throwIfAborted();
+            call.throwIfEnded();
             if (cause instanceof StorefrontProblem) throw cause;
           }
           losses += 1;
@@ -230,6 +231,11 @@ export function createClient(settings: ClientSettings = {}) {
 const JSON_ONLY = { Accept: "application/json" } as const;
 const NOT_MODIFIED = 304;
 
+/** Whether an answer can be read while it arrives. In React Native it can't, and one that goes on for seconds would arrive at its end. */
+function canStream(): boolean {
+  return "body" in Response.prototype;
+}
+
 /** `?a=b&c=d,e`, without parameters that are undefined. */
 function searchOf(query: Parameters): string {
   const parts = Object.entries(query).flatMap(([name, value]) =>
@@ -238,11 +244,11 @@ function searchOf(query: Parameters): string {
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }
 
-async function textOf(response: Response, { signal }: Call): Promise<string> {
+async function textOf(response: Response, { throwIfEnded }: Call): Promise<string> {
   try {
     return await response.text();
   } catch (cause) {
-    signal.throwIfAborted();
+    throwIfEnded();
     throw lost({ status: response.status, cause });
   }
 }

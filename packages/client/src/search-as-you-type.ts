@@ -152,7 +152,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         onRetry,
       });
       for await (const event of events) {
-        signal.throwIfAborted();
+        if (signal.aborted) throw new Error("Another search has begun.");
         if (event.event !== "result") continue;
         const { tld, status, retryAfter = 0 } = event.result;
         due.delete(tld);

@@ -1,0 +1,183 @@
+/**
+ * The package in an app: with React Native's globals alone, as its old releases have them (AbortController of abort-controller 3, no `atob`) and its new
+ * ones. Its fetch (whatwg-fetch, on XMLHttpRequest) has no `Response.body`, and an answer arrives when it has ended.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { build } from "esbuild";
+import { request } from "node:http";
+import { fileURLToPath } from "node:url";
+import { createContext, runInContext } from "node:vm";
+import type * as Package from "../src/index.js";
+import { FakeClock } from "../../../test/support/fake-clock.js";
+import { type Service, startService } from "../../../test/support/service.js";
+
+const HERE = fileURLToPath(new URL("./", import.meta.url));
+
+async function script(contents: string): Promise<string> {
+  const stdin = { contents, resolveDir: HERE, loader: "ts" } as const;
+  const { outputFiles } = await build({
+    stdin,
+    bundle: true,
+    write: false,
+    format: "iife",
+    target: "es2022",
+  });
+  return outputFiles[0]?.text ?? "";
+}
+
+/** React Native's XMLHttpRequest, as far as whatwg-fetch uses it. */
+class Request {
+  status = 0;
+  statusText = "";
+  responseText = "";
+  onload = (): void => {};
+  onerror = (): void => {};
+  onabort = (): void => {};
+  #fields = "";
+  #outgoing: ReturnType<typeof request> | undefined;
+
+  open(method: string, url: string): void {
+    sent.push(url);
+    this.#outgoing = request(url, { method });
+  }
+  setRequestHeader(name: string, value: string): void {
+    this.#outgoing?.setHeader(name, value);
+  }
+  getAllResponseHeaders(): string {
+    return this.#fields;
+  }
+  send(body: string | null): void {
+    this.#outgoing?.on("error", () => {
+      this.onerror();
+    });
+    this.#outgoing?.on("response", (response) => {
+      this.status = response.statusCode ?? 0;
+      this.#fields = Object.entries(response.headers)
+        .map(([name, value]) => `${name}: ${String(value)}`)
+        .join("\r\n");
+      response.setEncoding("utf8");
+      response.on("data", (text: string) => (this.responseText += text));
+      response.on("end", () => {
+        this.onload();
+      });
+    });
+    this.#outgoing?.end(body ?? undefined);
+  }
+  abort(): void {
+    this.#outgoing?.destroy();
+    this.onabort();
+  }
+}
+let sent: string[] = [];
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ clock: new FakeClock() });
+});
+afterAll(() => service.close());
+
+const WORLDS = {
+  "an old release": `import { AbortController, AbortSignal } from "abort-controller/dist/abort-controller";
+    Object.assign(globalThis, { AbortController, AbortSignal });`,
+  "a new release": "Object.assign(globalThis, { AbortController: native.AbortController });",
+};
+
+describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (release, prepare) => {
+  let app: typeof Package & { readonly AbortController: typeof AbortController };
+  let clockMs = 0;
+  const world = release.startsWith("an old") ? "old" : "new";
+
+  beforeAll(async () => {
+    const globals = {
+      ...{ setTimeout, clearTimeout, performance, console },
+      XMLHttpRequest: Request,
+      native: { AbortController },
+      clock: { leadMs: () => clockMs },
+    };
+    const context = createContext({ ...globals, self: undefined });
+    runInContext(
+      "globalThis.self = globalThis; const real = Date.now; Date.now = () => real() + clock.leadMs();",
+      context,
+    );
+    runInContext(await script(`${prepare}\nimport "whatwg-fetch";`), context);
+    runInContext("delete Response.prototype.body;", context);
+    runInContext(
+      await script('import * as all from "../src/index.js"; globalThis.storefront = all;'),
+      context,
+    );
+    app = runInContext("({ ...storefront, AbortController })", context);
+  });
+
+  const client = (more: Package.ClientSettings = {}) => app.createClient({ baseUrl: service.url, ...more });
+
+  test("asks for names, prices and a cart", async () => {
+    const names = client();
+    expect(await names.availability({ domain: "herat.af" })).toMatchObject({ domain: "herat.af" });
+    expect((await names.prices()).prices.length).toBeGreaterThan(0);
+    const { items } = await names.cart([{ domain: "khyber.af", action: "renewal", years: 1 }]);
+    expect(items).toHaveLength(1);
+  });
+
+  test("gets every result of a streamed search, with one request that doesn't wait for a stream", async () => {
+    sent = [];
+    const domains: string[] = [];
+    for await (const event of client().searchStream({ q: "bamyan" }))
+      domains.push(event.event === "result" ? event.result.domain : `complete ${event.complete}`);
+    expect(domains).toEqual([
+      "bamyan.af",
+      "bamyan.com.af",
+      "bamyan.net.af",
+      "bamyan.org.af",
+      "complete true",
+    ]);
+    expect(sent).toHaveLength(1);
+  });
+
+  test("can cancel a call, before and while it is made", async () => {
+    const control = new app.AbortController();
+    service.sandbox.control.hold({ operation: "check", calls: 1 });
+    const asked = client().availability({ domain: `held-${world}.af` }, { signal: control.signal });
+    setTimeout(() => {
+      control.abort();
+    }, 50);
+    await expect(asked).rejects.toMatchObject({ name: "AbortError" });
+    const late = client().availability({ domain: "herat.af" }, { signal: control.signal });
+    await expect(late).rejects.toMatchObject({ name: "AbortError" });
+    for (const hold of service.sandbox.control.holds()) hold.release();
+  });
+
+  test("is told when a call takes longer than it may", async () => {
+    service.sandbox.control.hold({ operation: "check", calls: 1 });
+    const asked = client({ timeoutMs: 300 }).availability({ domain: `too-slow-${world}.af` });
+    await expect(asked).rejects.toMatchObject({ name: "StorefrontProblem", code: "unreachable" });
+    for (const hold of service.sandbox.control.holds()) hold.release();
+  });
+
+  test("searches while a visitor types", async () => {
+    const states: Package.SearchState[] = [];
+    const typed = app.searchAsYouType(client(), { onChange: (state) => states.push(state) });
+    const done = new Promise<void>((resolve) => {
+      const look = setInterval(() => {
+        if (states.at(-1)?.phase !== "done" && states.at(-1)?.phase !== "failed") return;
+        clearInterval(look);
+        resolve();
+      }, 10);
+    });
+    typed.search({ q: "kunduz" });
+    await done;
+    expect(states.at(-1)?.phase).toBe("done");
+    expect(states.at(-1)?.results.map(({ status }) => status)).not.toContain("unknown");
+    typed.stop();
+  });
+
+  test("holds the prices of a cart for as long as they are valid, whatever the device's clock says", async () => {
+    clockMs = 365 * 24 * 3_600_000;
+    const cart = app.createCart(client());
+    cart.add({ domain: "khyber.af", action: "renewal", years: 1 });
+    expect(await cart.confirm()).toEqual(expect.any(String));
+    expect(cart.state.phase).toBe("confirmed");
+    expect((cart.state.heldUntilMs ?? 0) - app.now()).toBeGreaterThan(10 * 60_000);
+    cart.stop();
+    clockMs = 0;
+  });
+});
