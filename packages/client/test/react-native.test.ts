@@ -89,7 +89,10 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
 
   beforeAll(async () => {
     const globals = {
-      ...{ setTimeout, clearTimeout, performance, console },
+      setTimeout,
+      clearTimeout,
+      performance,
+      console,
       XMLHttpRequest: Request,
       native: { AbortController },
       clock: { leadMs: () => clockMs },
@@ -105,7 +108,8 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
       await script('import * as all from "../src/index.js"; globalThis.storefront = all;'),
       context,
     );
-    app = runInContext("({ ...storefront, AbortController })", context);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the script is the package
+    app = runInContext("({ ...storefront, AbortController })", context) as typeof app;
   });
 
   const client = (more: Package.ClientSettings = {}) => app.createClient({ baseUrl: service.url, ...more });
