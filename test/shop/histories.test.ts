@@ -121,6 +121,7 @@ function isContradicted(term: Term, price: number, before: number): boolean {
   const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
   let changedAt = -Infinity;
   let perhapsChangedAt = -Infinity;
+  let shownBy = "";
   for (const one of delivered) {
     if (one.operation !== "quote" && one.operation !== "tier") continue;
     const isTier = one.operation === "tier";
@@ -133,8 +134,12 @@ function isContradicted(term: Term, price: number, before: number): boolean {
     const known = last.get(key);
     const differs = known !== undefined && known.value !== value;
     const { askedAt = Infinity } = known ?? {};
-    if (differs && (isTier || askedAt > perhapsChangedAt)) changedAt = one.deliveredMs;
-    if (differs && (isTier || askedAt >= perhapsChangedAt)) perhapsChangedAt = one.deliveredMs;
+    const isOwn = isTier || key === shownBy;
+    if (differs && (isOwn || askedAt > perhapsChangedAt)) changedAt = one.deliveredMs;
+    if (differs && (isOwn || askedAt >= perhapsChangedAt)) {
+      perhapsChangedAt = one.deliveredMs;
+      shownBy = key;
+    }
     last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
   }
   const { askedAt = Infinity, shownAt = Infinity } = last.get(term) ?? {};
