@@ -123,7 +123,8 @@ function isContradicted(term: Term, price: number, before: number): boolean {
   let perhapsChangedAt = -Infinity;
   let shownBy = "";
   for (const one of delivered) {
-    if (one.operation !== "quote" && one.operation !== "tier") continue;
+    // What arrived while the process stopped is known to nobody.
+    if (one.deliveredMs < restartedAt || (one.operation !== "quote" && one.operation !== "tier")) continue;
     const isTier = one.operation === "tier";
     const key = isTier ? "tier" : `${one.fact.action} ${one.fact.years}`;
     const value = String(isTier ? one.fact.current : one.fact.price.cents);
