@@ -13,6 +13,9 @@ import { type CartLine, registration, renewal, transfer } from "./shop.js";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 300);
 
+/** How long it may take to ask for all prices again. */
+const REFRESH_MS = 5_000;
+
 const terms = ["registration 1", "registration 2", "renewal 1", "transfer 1"] as const;
 type Term = (typeof terms)[number];
 const termOf = z.enum(terms);
@@ -54,6 +57,7 @@ const cart = z.object({ promise: z.string().nullable() });
 let opened: OpenedShop;
 let service: Service;
 let restartedAt = 0;
+let repricedAt = 0;
 let truth: Truth = {
   since: 0,
   cost: { "registration 1": 1731, "registration 2": 3300, "renewal 1": 2000, "transfer 1": 1900 },
@@ -254,8 +258,10 @@ async function play(seed: number): Promise<void> {
         report(`a quote that wasn't true: ${term} ${JSON.stringify(body)}`);
     });
   };
-  /** Never to an amount that was there before: a price that returns can't be told from one that never changed. */
-  const reprice = (changed: readonly Term[]): void => {
+  /** Never to an amount that was there before, nor twice within a refresh: nobody could tell such changes from others. */
+  const reprice = async (changed: readonly Term[]): Promise<void> => {
+    if (now() - repricedAt < REFRESH_MS) await clock.advance(REFRESH_MS);
+    repricedAt = now();
     const cost = { ...truth.cost };
     for (const term of changed) {
       cost[term] = 1_500 + below(1_000_000) + (term === "registration 2" ? 1_100_000 : 0);
@@ -291,13 +297,13 @@ async function play(seed: number): Promise<void> {
     release();
     await service.close();
     await clock.advance(oneOf([0, 1_000, 90_000]));
-    if (random() < 0.5) reprice([oneOf(terms)]);
+    if (random() < 0.5) await reprice([oneOf(terms)]);
     restartedAt = now();
     service = await start();
   };
-  const setTier = (): void => {
+  const setTier = (): Promise<void> => {
     control.setTier("demo", oneOf(["Silver", "Gold"]));
-    reprice(terms);
+    return reprice(terms);
   };
   const steps: readonly (readonly [weight: number, step: () => unknown])[] = [
     [22, look],
