@@ -301,9 +301,9 @@ async function play(seed: number): Promise<void> {
     restartedAt = now();
     service = await start();
   };
-  const setTier = (): Promise<void> => {
+  const setTier = async (): Promise<void> => {
+    await reprice(terms);
     control.setTier("demo", oneOf(["Silver", "Gold"]));
-    return reprice(terms);
   };
   const steps: readonly (readonly [weight: number, step: () => unknown])[] = [
     [22, look],
