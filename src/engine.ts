@@ -183,6 +183,7 @@ export function createEngine(settings: EngineSettings): Engine {
       pricesFile === null
         ? noSavedPrices
         : savePrices(pricesFile, () => credentials.active().sinceMs, factClock),
+    onChange,
     freshMs: config.cache.prices.freshMs,
     roomInMs,
     hasOutage: () => upstream.health().openCircuits.length > 0,

@@ -48,6 +48,8 @@ interface Question {
   readonly what: "check" | "quote";
   readonly years: number;
   readonly since: number;
+  /** The check differs from this quote, so until it has been asked again either may be wrong. */
+  readonly isContested?: true;
 }
 
 export function decide(evidence: Evidence): Decision {
@@ -120,7 +122,7 @@ function compare(
   const quoteFirst =
     quote.sameSince <= check.askedAt || (quote.askedAt < check.askedAt && check.sameSince > quote.askedAt);
   return quoteFirst
-    ? ask("quote", years, justAfter(check.answeredAt))
+    ? { ...ask("quote", years, justAfter(check.answeredAt)), isContested: true }
     : ask("check", years, justAfter(quote.answeredAt));
 }
 

@@ -36,6 +36,8 @@ export interface PriceList extends Pick<PriceRefresh, "unknown"> {
   peek(what: Combination): KnownQuote | undefined;
   /** Every known price, from memory, in the order of the catalogue. */
   all(): readonly KnownQuote[];
+  /** A check shows another price, so one asked before that stamp isn't current any more. */
+  contest(what: Combination, since: number): void;
   /** Asks again for a stale price before the others. */
   refreshFirst(what: Combination): void;
   /** Makes the call even if it has just failed, and learns from the answer. */
@@ -59,6 +61,8 @@ interface PriceListSettings extends Omit<
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
   readonly quote: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
   readonly saved: SavedPrices;
+  /** Called when a price was contested. */
+  readonly onChange: () => void;
 }
 
 const BELOW_SHORTER = "The registry service's price for this term isn't above that of a shorter term.";
@@ -67,6 +71,8 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const { policies, saved, log } = settings;
   const { quotes, changes } = settings.notebook;
   const sold = (): readonly Combination[] => policies.current().combinations();
+  /** By combination, the stamp of the last check that showed another price. */
+  const contestedAt = new Map<string, number>();
   const refresh = createPriceRefresh({
     ...settings,
     sold,
@@ -90,8 +96,9 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   policies.onChange(refresh.now);
 
   function priceOf({ value, source, ...times }: Known<Quote>): KnownQuote {
-    const isCurrent = changes.isCurrent(times);
-    const isOutdated = changes.isOutdated(times);
+    const isContested = times.askedAt < (contestedAt.get(keyOf(value)) ?? -Infinity);
+    const isCurrent = changes.isCurrent(times) && !isContested;
+    const isOutdated = changes.isOutdated(times) || isContested;
     return { ...value, ...times, isCurrent, isOutdated, stale: source === "stale" || !isCurrent };
   }
 
@@ -148,7 +155,10 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   async function ask(by: Ask, what: Combination, askedSince?: number): Promise<KnownQuote> {
     const before = remembered(what);
-    const currentSince = before?.isCurrent === false ? justAfter(changes.currentSince()) : -Infinity;
+    const currentSince =
+      before?.isCurrent === false
+        ? Math.max(justAfter(changes.currentSince()), contestedAt.get(keyOf(what)) ?? -Infinity)
+        : -Infinity;
     let price: KnownQuote;
     try {
       price = await load(by, what, Math.max(askedSince ?? -Infinity, currentSince));
@@ -177,6 +187,11 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     all,
     unknown: refresh.unknown,
     refreshFirst: refresh.first,
+    contest(what, since) {
+      if (since <= (contestedAt.get(keyOf(what)) ?? -Infinity)) return;
+      contestedAt.set(keyOf(what), since);
+      settings.onChange();
+    },
     tryQuote: async (by, what) => {
       quotes.learn(keyOf(what), await quoted(by, what));
     },

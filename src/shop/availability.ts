@@ -135,8 +135,8 @@ export function createAvailability(
 
   function presented(name: DomainName, years: number, fact: NameFact, decision: Decision): Availability {
     const { kind, price } = priced(name, years, decision);
-    const { value, askedAt } = fact.known;
-    const { asOfMs, untilAt, ...age } = basis(fact, name, years, decision);
+    const { value, askedAt, asOfMs } = fact.known;
+    const { untilAt, ...age } = basis(fact, name, years, decision);
     const isOrdinary = kind === "ordinary" && price !== null && value.hasOtherPrices !== true;
     const renewal = isOrdinary ? renewalQuote(name) : undefined;
     const stale = decision.kind === "ask" || age.stale;

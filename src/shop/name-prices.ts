@@ -34,7 +34,7 @@ export interface NamePrices {
 
 interface NamePricesSettings {
   readonly names: Names;
-  readonly prices: Pick<PriceList, "peek" | "ask">;
+  readonly prices: Pick<PriceList, "peek" | "ask" | "contest">;
   readonly nameKinds: Pick<NameKinds, "last" | "of" | "note">;
   readonly changes: Pick<PriceChanges, "isCurrent" | "currentSince">;
   readonly yearsSold: (tld: string) => readonly number[];
@@ -83,9 +83,11 @@ export function createNamePrices(settings: NamePricesSettings): NamePrices {
       const decision = recall(name, years, demands);
       if (decision.kind !== "ask" || calls === MAX_CALLS) return decision;
       try {
-        if (decision.what === "quote")
-          await prices.ask(toComplete(ask), registration(name, decision.years), decision.since);
-        else {
+        if (decision.what === "quote") {
+          const what = registration(name, decision.years);
+          if (decision.isContested === true) prices.contest(what, decision.since);
+          await prices.ask(toComplete(ask), what, decision.since);
+        } else {
           const { status, known } = await names.find(toComplete(ask), name, decision.years, decision.since);
           if (status === "taken" && known.value.wholesale === undefined) return decision;
         }

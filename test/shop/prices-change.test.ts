@@ -370,6 +370,18 @@ describe("a premium name", () => {
   });
 });
 
+test("a quote that a check contradicts isn't shown as fresh until it has been asked again", async () => {
+  sandbox.control.setPrice("demo", priceOf("registration", 2250));
+  sandbox.control.setFault("quote", { fault: "status-500" });
+  expect(await shop().availability("kabul.af")).toMatchObject({ price: null, stale: true });
+  expect(await shop().quote("registration")).toMatchObject({ price: usd("26.97"), stale: true });
+  expect((await service.ask("/v1/prices")).headers["cache-control"]).toBe("no-store");
+  sandbox.control.clearFaults();
+  await passMinute(service, clock);
+  expect(await shop().quote("registration")).toMatchObject({ price: usd("34.75"), stale: false });
+  expect(await shop().availability("kabul.af")).toMatchObject({ price: usd("34.75"), stale: false });
+});
+
 test("a further call that a search needs goes first, but isn't counted as a cart's", async () => {
   const served = async (): Promise<unknown> => {
     const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
