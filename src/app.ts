@@ -108,8 +108,8 @@ export function createApp(settings: AppSettings): App {
     insteadOfFailing: follower && follower.insteadOfFailing,
   });
   /**
-   * Another replica must learn for how long it may repeat an answer. Without any owner, what this one knew as the owner is told for as long as it is
-   * fresh.
+   * A handed-on request must reach the handler, which tells the other replica how long it may repeat the answer. While there is no owner, a former one
+   * still sends its finished answers.
    */
   const isOwn = (request: IncomingMessage): boolean =>
     follower === null || ((follower.isOwn(request) || fleet?.role() === "none") && !isHandedOn(request));

@@ -38,7 +38,8 @@ export class SharedAsk implements Ask {
   }
 
   get completes(): boolean {
-    return [...this.#askers].some(({ completes }) => completes === true);
+    for (const { completes } of this.#askers) if (completes === true) return true;
+    return false;
   }
 
   get client(): string {

@@ -71,8 +71,9 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const { policies, saved, log } = settings;
   const { quotes, changes } = settings.notebook;
   const sold = (): readonly Combination[] => policies.current().combinations();
-  /** By combination, the stamp of the last check that showed another price. */
   const contestedAt = new Map<string, number>();
+  /** The stamp since which it must be asked because a check has shown another price. */
+  const contestedSince = (what: Combination): number => contestedAt.get(keyOf(what)) ?? -Infinity;
   const refresh = createPriceRefresh({
     ...settings,
     sold,
@@ -96,7 +97,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   policies.onChange(refresh.now);
 
   function priceOf({ value, source, ...times }: Known<Quote>): KnownQuote {
-    const isContested = times.askedAt < (contestedAt.get(keyOf(value)) ?? -Infinity);
+    const isContested = times.askedAt < contestedSince(value);
     const isCurrent = changes.isCurrent(times) && !isContested;
     const isOutdated = changes.isOutdated(times) || isContested;
     return { ...value, ...times, isCurrent, isOutdated, stale: source === "stale" || !isCurrent };
@@ -157,7 +158,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     const before = remembered(what);
     const currentSince =
       before?.isCurrent === false
-        ? Math.max(justAfter(changes.currentSince()), contestedAt.get(keyOf(what)) ?? -Infinity)
+        ? Math.max(justAfter(changes.currentSince()), contestedSince(what))
         : -Infinity;
     let price: KnownQuote;
     try {
@@ -188,7 +189,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     unknown: refresh.unknown,
     refreshFirst: refresh.first,
     contest(what, since) {
-      if (since <= (contestedAt.get(keyOf(what)) ?? -Infinity)) return;
+      if (since <= contestedSince(what)) return;
       contestedAt.set(keyOf(what), since);
       settings.onChange();
     },

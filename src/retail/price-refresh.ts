@@ -27,7 +27,7 @@ export interface PriceRefresh {
 }
 
 /** What is known of a price. */
-interface Refreshed {
+interface Refreshable {
   readonly askedAt: number;
   readonly isCurrent: boolean;
   readonly isOutdated: boolean;
@@ -36,7 +36,7 @@ interface Refreshed {
 
 export interface PriceRefreshSettings {
   readonly sold: () => readonly Combination[];
-  readonly peek: (what: Combination) => Refreshed | undefined;
+  readonly peek: (what: Combination) => Refreshable | undefined;
   /** The stamp of the last answer about it, whatever its age. */
   readonly lastAnswerAt: (what: Combination) => number;
   readonly refresh: (by: Ask, what: Combination) => Promise<void>;

@@ -76,7 +76,7 @@ export interface AvailabilitySettings {
   readonly log: Log;
 }
 
-/** A visitor who asks for a taken name waits no longer until it is known whether the list is about it. */
+/** How long a visitor who asks for a taken name waits to learn whether it has a price of its own. */
 const DECIDE_TAKEN_MS = 1_000;
 
 const WHY_UNPRICED = {
@@ -196,7 +196,7 @@ export function createAvailability(
   async function asked(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
     const fact = await names.find(ask, name, years);
     if (fact.status === "taken") {
-      // What shows now that the list isn't about it may be gone when its renewal is asked for.
+      // Its check shows now whether it has a price of its own, and may be gone when somebody wants to renew it.
       const waitUntilMs = Math.min(ask.waitUntilMs, clock.monotonic() + DECIDE_TAKEN_MS);
       await namePrices.settle({ ...ask, waitUntilMs }, name).catch((error: unknown) => {
         if (!isExpected(error)) throw error;

@@ -2,8 +2,7 @@
  * What is known about names. Availability is a fact about the name: what was asked last counts, with any term, and if two answers overlap, "taken"
  * does. The price is a fact about the name and the term.
  */
-import type { Answered } from "../clock.js";
-import { justAfter } from "../clock.js";
+import { type Answered, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Entry, Known, Page } from "../facts/page.js";
 import { SharedAsk } from "../facts/shared-ask.js";

@@ -94,22 +94,25 @@ export function createQuotes(
     quotedSince: factClock.monotonic() - QUOTED_MS,
   });
 
+  function unpriced(kind: NameKind, problem: ServiceError): Signable {
+    return { price: null, wholesale: null, status: "not_checked", asOfMs: clock.now(), kind, problem };
+  }
+
   /** What may be signed at this moment, from memory; undefined if `prepare` must ask first. */
   function signable({ name, action, years }: QuoteItem): Signable | undefined {
     if (action === "registration") return availability.signable(name, years, demands());
     // The upstream quotes TLDs rather than names, so the ordinary price applies unless something known says otherwise.
     const isOrdinary = namePrices.isOrdinary(name);
     if (isOrdinary === undefined) return undefined;
-    const unpriced = { price: null, wholesale: null, status: "not_checked", asOfMs: clock.now() } as const;
     if (!isOrdinary) {
       const kind = nameKinds.of(name);
-      return { ...unpriced, kind, problem: kind === "premium" ? premiumWithoutPrice() : noPrice() };
+      return unpriced(kind, kind === "premium" ? premiumWithoutPrice() : noPrice());
     }
     const quote = prices.peek({ tld: name.tld, action, years });
     if (quote?.isCurrent !== true || quote.askedAt < demands().quotedSince) return undefined;
     const { wholesale, asOfMs } = quote;
     const priced = policy.price(wholesale, quote, clock.now());
-    if (!priced.ok) return { ...unpriced, kind: "ordinary", problem: noTermPrice() };
+    if (!priced.ok) return unpriced("ordinary", noTermPrice());
     const { price } = priced;
     return { price, wholesale, status: "not_checked", kind: "ordinary", asOfMs, problem: null };
   }
@@ -124,8 +127,8 @@ export function createQuotes(
     await prices.ask(ask, { tld: name.tld, action, years }, demands().quotedSince);
   }
 
-  /** Why the line can't be signed yet, or null. */
-  async function prepared(ask: VisitorAsk, item: QuoteItem): Promise<Failure | null> {
+  /** Returns why the line couldn't be prepared, or null. */
+  async function tryToPrepare(ask: VisitorAsk, item: QuoteItem): Promise<Failure | null> {
     try {
       if (signable(item) === undefined) await prepare(ask, item);
       return null;
@@ -140,8 +143,7 @@ export function createQuotes(
     const now = signable(item);
     if (now !== undefined) return now;
     const problem = failure?.error.after(clock.monotonic() - failure.failedAt) ?? changing();
-    const unpriced = { price: null, wholesale: null, status: "not_checked", asOfMs: clock.now() } as const;
-    return { ...unpriced, kind: nameKinds.of(item.name), problem };
+    return unpriced(nameKinds.of(item.name), problem);
   }
 
   return {
@@ -154,10 +156,10 @@ export function createQuotes(
     },
 
     async cart(ask, wanted) {
-      const first = await Promise.all(wanted.map((item) => prepared(ask, item)));
+      const first = await Promise.all(wanted.map((item) => tryToPrepare(ask, item)));
       // Lines that became outdated or contradicted while others waited get a second try.
       const again = await Promise.all(
-        wanted.map(async (item, at) => first[at] ?? (await prepared(ask, item))),
+        wanted.map(async (item, at) => first[at] ?? (await tryToPrepare(ask, item))),
       );
       const lines: CartLine[] = [];
       const promised: PromisedLine[] = [];

@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
 import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
-import { nameOf, type Sign, signIn, statesOtherActions } from "./signs.js";
+import { describeSign, type Sign, signIn, statesOtherActions } from "./signs.js";
 import {
   BALANCE,
   CHECK,
@@ -118,7 +118,7 @@ export function decodeCheck(
     const { domain: _name, ...rest } = fieldsOf(data, "the check");
     // Amounts beside the data are about something else, such as the call.
     const sign = signIn(rest, price) ?? signIn(beside, null);
-    if (sign !== undefined) note(nameOf(sign));
+    if (sign !== undefined) note(describeSign(sign));
     const hasOtherPrices = statesOtherActions(rest);
     if (hasOtherPrices) note("the price of another action on the name");
     return { ...(sign && { sign }), ...(hasOtherPrices && { hasOtherPrices }) };
@@ -201,7 +201,7 @@ export function decodeQuote(
     !coversTerm(amounts, asked.years);
   // A quote is for every name under the TLD.
   const sign = signIn([data, beside], null);
-  if (sign !== undefined) throw notUnderstood(`a quote with ${nameOf(sign)}`);
+  if (sign !== undefined) throw notUnderstood(`a quote with ${describeSign(sign)}`);
   if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }

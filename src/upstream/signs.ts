@@ -11,8 +11,8 @@ import { isFields, WrittenNumber } from "./written-json.js";
 export const SIGNS = ["flag", "price", "unclear"] as const;
 export type Sign = (typeof SIGNS)[number];
 
-/** How staff are told of it. */
-export const nameOf = (sign: Sign): string => `a sign of premium (${sign})`;
+/** The words that staff see. */
+export const describeSign = (sign: Sign): string => `a sign of premium (${sign})`;
 
 /** Fields about being premium, and about a class of names. A field "tier" is about the reseller. */
 const PREMIUM_FIELD = /premium|aftermarket|auction|brokered/;
