@@ -8,7 +8,7 @@ import { asker, type ServiceProcess, spawnService, temporaryFolder, until } from
 
 const MAX_RSS_MB = 600;
 const SPARE_DESCRIPTORS = 100;
-const SOCKETS = 60;
+const SOCKETS = 30;
 /** More than a connection serves. Node reads a whole packet of them at once, and V8 collects what they leave only later. */
 const REQUESTS = 150;
 const STOP_SOON = { SHUTDOWN_GRACE_MS: "300" };

@@ -119,7 +119,7 @@ function costsInChecks(name: string, term: Term, before: number): readonly numbe
 
 /**
  * Whether an answer has shown, since the last quote for the term, that prices have changed. What differs from an answer older than the last change
- * doesn't show another one, and the order of answers in the same millisecond isn't known.
+ * doesn't show another one. The order of answers in the same millisecond isn't known, nor what was saved of those before a restart.
  */
 function isContradicted(term: Term, price: number, before: number): boolean {
   const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
@@ -127,8 +127,7 @@ function isContradicted(term: Term, price: number, before: number): boolean {
   let perhapsChangedAt = -Infinity;
   let shownBy = "";
   for (const one of delivered) {
-    // What arrived while the process stopped is known to nobody.
-    if (one.deliveredMs < restartedAt || (one.operation !== "quote" && one.operation !== "tier")) continue;
+    if (one.operation !== "quote" && one.operation !== "tier") continue;
     const isTier = one.operation === "tier";
     const key = isTier ? "tier" : `${one.fact.action} ${one.fact.years}`;
     const value = String(isTier ? one.fact.current : one.fact.price.cents);
@@ -137,18 +136,18 @@ function isContradicted(term: Term, price: number, before: number): boolean {
       continue;
     }
     const known = last.get(key);
-    const differs = known !== undefined && known.value !== value;
-    const { askedAt = Infinity } = known ?? {};
+    last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
+    if (known === undefined || known.value === value) continue;
     const isOwn = isTier || key === shownBy;
-    if (differs && (isOwn || askedAt > perhapsChangedAt)) changedAt = one.deliveredMs;
-    if (differs && (isOwn || askedAt >= perhapsChangedAt)) {
+    if (known.shownAt >= restartedAt && (isOwn || known.askedAt > perhapsChangedAt))
+      changedAt = one.deliveredMs;
+    if (isOwn || known.askedAt >= perhapsChangedAt) {
       perhapsChangedAt = one.deliveredMs;
       shownBy = key;
     }
-    last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
   }
-  const { askedAt = Infinity, shownAt = Infinity } = last.get(term) ?? {};
-  return askedAt < changedAt && shownAt < changedAt;
+  const { askedAt, shownAt } = last.get(term) ?? { askedAt: Infinity, shownAt: Infinity };
+  return shownAt >= restartedAt && askedAt < changedAt && shownAt < changedAt;
 }
 
 function judgeShown(name: string, term: Term, body: unknown, startedAt: number): void {
