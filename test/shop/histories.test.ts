@@ -139,11 +139,11 @@ function isContradicted(term: Term, price: number, before: number): boolean {
     last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
     if (known === undefined || known.value === value) continue;
     const isOwn = isTier || key === shownBy;
-    if (known.shownAt >= restartedAt && (isOwn || known.askedAt > perhapsChangedAt))
-      changedAt = one.deliveredMs;
+    const isSure = known.shownAt >= restartedAt && (isOwn || known.askedAt > perhapsChangedAt);
+    if (isSure) changedAt = one.deliveredMs;
     if (isOwn || known.askedAt >= perhapsChangedAt) {
       perhapsChangedAt = one.deliveredMs;
-      shownBy = key;
+      shownBy = isSure ? key : "";
     }
   }
   const { askedAt, shownAt } = last.get(term) ?? { askedAt: Infinity, shownAt: Infinity };
