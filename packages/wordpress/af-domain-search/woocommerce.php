@@ -121,7 +121,9 @@ function af_domain_search_line_name( array $line ): string {
 	);
 	/* translators: 1: domain name, 2: registration, renewal, transfer or restore, 3: number of years */
 	$form = _n( '%1$s (%2$s, %3$d year)', '%1$s (%2$s, %3$d years)', $line['years'], 'af-domain-search' );
-	return sprintf( $form, $line['domain'], $actions[ $line['action'] ] ?? $line['action'], $line['years'] );
+	// In its own script, where PHP has the extension intl.
+	$name = function_exists( 'idn_to_utf8' ) ? idn_to_utf8( $line['domain'] ) : false;
+	return sprintf( $form, false === $name ? $line['domain'] : $name, $actions[ $line['action'] ] ?? $line['action'], $line['years'] );
 }
 
 add_filter(

@@ -278,6 +278,11 @@ describe("a WordPress site", () => {
       ]);
     });
 
+    test("lines show names in their own script", async () => {
+      const said = await scene(`fill('${await promise("مزار۱۲.af")}'); $said[] = lines();`);
+      expect(said).toEqual([["مزار۱۲.af (registration, 1 year) 26.99"]]);
+    });
+
     test("lines leave the cart when their promise expires, and can't be ordered then", async () => {
       const said = await scene(`
         $promise = '${await promise("herat.af")}'; fill($promise);
