@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 export PATH="$PATH:/usr/sbin"
 
-packages=(wordpress wordpress-theme-twentytwentythree mariadb-server php-cli php-intl php-mysql php-xml chromium-headless-shell)
+packages=(wordpress wordpress-theme-twentytwentythree mariadb-server-core mariadb-client-core php-cli php-intl php-mysql php-xml chromium-headless-shell)
 if ! dpkg --status "${packages[@]}" >/dev/null 2>&1; then
   as_root=""
   [ "$(id -u)" = 0 ] || as_root=sudo
