@@ -13,6 +13,8 @@ import { type CartLine, registration, renewal, transfer } from "./shop.js";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 300);
 
+/** A call that arrives at the sandbox so soon after a change may have left before it. */
+const CLOSE_MS = 1_000;
 /** How long it may take to ask for all prices again. */
 const REFRESH_MS = 5_000;
 
@@ -119,7 +121,7 @@ function costsInChecks(name: string, term: Term, before: number): readonly numbe
 
 /**
  * Whether an answer has shown, since the last quote for the term, that prices have changed. What differs from an answer older than the last change
- * doesn't show another one. The order of answers in the same millisecond isn't known, nor what was saved of those before a restart.
+ * doesn't show another one. How soon after a change a call left isn't known, nor what was saved before a restart.
  */
 function isContradicted(term: Term, price: number, before: number): boolean {
   const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
@@ -139,7 +141,8 @@ function isContradicted(term: Term, price: number, before: number): boolean {
     last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
     if (known === undefined || known.value === value) continue;
     const isOwn = isTier || key === shownBy;
-    const isSure = known.shownAt >= restartedAt && (isOwn || known.askedAt > perhapsChangedAt);
+    const isLater = known.askedAt > perhapsChangedAt + CLOSE_MS;
+    const isSure = known.shownAt >= restartedAt && (isOwn || isLater);
     if (isSure) changedAt = one.deliveredMs;
     if (isOwn || known.askedAt >= perhapsChangedAt) {
       perhapsChangedAt = one.deliveredMs;
