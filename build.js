@@ -3,7 +3,7 @@
  * dist/docs. With --if-installed (as `npm ci` runs it) it does nothing where the development packages are missing.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -40,13 +40,27 @@ const operator = join(ROOT, "packages/operator/src");
 const pages = join(ROOT, "dist/pages");
 // Every file in it is served.
 rmSync(pages, { recursive: true, force: true });
-esbuild.buildSync({
-  entryPoints: [
-    ...["storefront/storefront", "checkout/checkout"].map((page) => join(storefront, `${page}.ts`)),
-    ...["storefront/storefront", "checkout/checkout", "missing/missing"].map((page) =>
-      join(storefront, `${page}.css`),
-    ),
+await esbuild.build({
+  entryPoints: ["embed/embed", "storefront/storefront", "checkout/checkout"].map((page) =>
+    join(storefront, `${page}.ts`),
+  ),
+  outbase: storefront,
+  outdir: pages,
+  plugins: [
+    {
+      name: "templates-and-stylesheet",
+      setup(build) {
+        build.onLoad({ filter: /storefront\/src\/.*\.ts$/ }, withoutIndentation);
+        build.onLoad({ filter: /\.css$/ }, asText);
+      },
+    },
   ],
+  ...browser(),
+});
+esbuild.buildSync({
+  entryPoints: ["storefront/storefront", "checkout/checkout", "missing/missing"].map((page) =>
+    join(storefront, `${page}.css`),
+  ),
   outbase: storefront,
   outdir: pages,
   ...browser(),
@@ -64,6 +78,18 @@ cpSync(join(operator, "index.html"), join(pages, indexOf("operator")));
 for (const file of ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"])
   cpSync(join(swagger, file), join(ROOT, "dist/docs", file));
 
+/** The indentation of HTML templates is a tenth of the script. */
+function withoutIndentation({ path }) {
+  return { contents: readFileSync(path, "utf8").replace(/(?<!\/\/.*)\n\s+/g, "\n"), loader: "ts" };
+}
+
+/** The stylesheet that a script imports. On any website, `rem` is whatever size that website gives its root. */
+function asText({ path }) {
+  const { outputFiles } = esbuild.buildSync({ entryPoints: [path], write: false, ...browser() });
+  const css = outputFiles[0].text.replace(/([\d.]+)rem\b/g, (_rem, size) => `${size * 16}px`);
+  return { contents: css, loader: "text" };
+}
+
 function browser() {
   return {
     bundle: true,
@@ -71,6 +97,7 @@ function browser() {
     platform: "browser",
     target: "es2022",
     minify: true,
+    charset: "utf8",
     logLevel: "warning",
   };
 }

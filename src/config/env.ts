@@ -55,6 +55,8 @@ export interface Config {
   readonly clientColdPerMinute: number;
   /** Whether the demo storefront is served at `/`. */
   readonly demoStorefront: boolean;
+  /** Whether `/embed.js`, the search element for other websites, is served. */
+  readonly embed: boolean;
   /** Where the demo page posts a signed cart: an address, or `/checkout`, the demo checkout of sandbox mode. Null: nowhere. */
   readonly checkoutUrl: string | null;
   readonly logLevel: LogLevel;
@@ -127,6 +129,7 @@ export function readConfig<World>(
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 3000, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
     demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
+    embed: settings.oneOf("EMBED", "on", ["on", "off"]) === "on",
     checkoutUrl: readAddress(settings, "CHECKOUT_URL", production)?.href ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     drainMs: settings.integer("DRAIN_MS", redisUrl === null ? 0 : 3000, 0, 600_000),

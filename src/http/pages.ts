@@ -1,6 +1,6 @@
 /**
- * The demo storefront at `/` and the operator page at `/staff`, with their assets under `/assets/`. All files are read at startup; no other is
- * served. The pages need no other host, no inline script and no inline style, and submit forms only to the checkout.
+ * The demo storefront at `/` and the operator page at `/staff`, with their assets under `/assets/`, and the search element for other websites. All
+ * files are read at startup; no other is served. The pages need no other host, no inline script and no inline style, and submit forms only to the checkout.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
@@ -18,10 +18,11 @@ import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
 
+const JAVASCRIPT = "text/javascript; charset=utf-8";
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
+  ".js": JAVASCRIPT,
   ".svg": "image/svg+xml",
 };
 
@@ -69,6 +70,8 @@ const START = '<p><a class="button" href="/">Home · خانه · کور</a></p>'
 interface PageSettings {
   /** Whether the demo storefront and its files are served. */
   readonly storefront: boolean;
+  /** Whether any website may load the search element. */
+  readonly embed: boolean;
   /** Where the demo page posts a signed cart; null: nowhere. */
   readonly checkoutUrl: string | null;
   /** Null: the demo checkout isn't served. */
@@ -80,7 +83,7 @@ interface PageSettings {
 /** Adds the pages; returns the 404 page for browsers. */
 export function addPages(
   router: IRouter,
-  { storefront, checkoutUrl, demoCheckout, retail }: PageSettings,
+  { storefront, embed, checkoutUrl, demoCheckout, retail }: PageSettings,
 ): MissingPage {
   const pages = [
     "operator",
@@ -118,11 +121,8 @@ export function addPages(
     pageOf("storefront", {
       fill: {
         checkout: inAttribute(checkoutUrl ?? ""),
-        ...embedded("shop", {
-          ...shop,
-          tlds: catalog.flatMap(({ tld, years }) => (years.registration === undefined ? [] : tld)),
-          sells: checkoutUrl !== null && demoCheckout === null,
-        }),
+        tlds: catalog.flatMap(({ tld, years }) => (years.registration === undefined ? [] : tld)).join(","),
+        ...embedded("shop", { ...shop, sells: checkoutUrl !== null && demoCheckout === null }),
       },
       sources: {
         ...(shop.logo !== null && { pictures: [sourceOf(shop.logo)] }),
@@ -150,6 +150,7 @@ export function addPages(
       FORM: async (request, response) => show(request, response, await demoCheckout(request.body)),
     });
   }
+  if (embed) addEmbed(router);
   const icon = staticFile(readFileSync(join(PAGES, "favicon.ico")), {
     type: "image/x-icon",
     cacheControl: "no-store",
@@ -157,6 +158,17 @@ export function addPages(
   route(router, "/favicon.ico", { GET: (request, response) => icon.send(request, response) });
   assets.serve(router);
   return pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
+}
+
+/** One address for good, so it is asked for again after five minutes. */
+function addEmbed(router: IRouter): void {
+  const script = staticFile(readFileSync(join(PAGES, "embed/embed.js")), {
+    type: JAVASCRIPT,
+    cacheControl: "public, max-age=300",
+  });
+  route(router, "/embed.js", {
+    GET: (request, response) => script.send(request, response.set("Access-Control-Allow-Origin", "*")),
+  });
 }
 
 function readFiles(wanted: (path: string) => boolean): Map<string, AssetFile> {

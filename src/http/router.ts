@@ -105,6 +105,7 @@ export function createRouter(parts: RouterParts): Router {
   route(app, "/problems/:code", { GET: explainProblem });
   const missing = addPages(app, {
     storefront: config.demoStorefront,
+    embed: config.embed,
     checkoutUrl: config.checkoutUrl,
     demoCheckout: config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null,
     retail: policies.config,

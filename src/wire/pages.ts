@@ -5,7 +5,7 @@ export interface PageData {
   readonly view: CheckoutView;
 }
 
-/** The shop's identity and what it sells; null where the page has words of its own, or nothing to show. */
+/** The shop's identity; null where the page has words of its own, or nothing to show. */
 interface ShopData {
   readonly name: Readonly<Record<"en" | "fa" | "ps", string>> | null;
   readonly logo: string | null;
@@ -14,8 +14,6 @@ interface ShopData {
   readonly terms: string | null;
   readonly privacy: string | null;
   readonly restoreIncludesRenewal: boolean | null;
-  /** Those under which names can be registered, the main one first. */
-  readonly tlds: readonly string[];
   /** Whether carts can be ordered here. */
   readonly sells: boolean;
 }

@@ -85,14 +85,30 @@ export function quotesWithProblems(nowMs: number, problem = TOO_SLOW) {
   };
 }
 
+/** A name as the browser stores it in the cart. */
+export function storedName(name: {
+  readonly domain: string;
+  readonly tld?: string;
+  readonly years?: number;
+}) {
+  const unicodeName = name.domain;
+  const more = { action: "registration", premium: false, price: PRICE, listed: null };
+  return { tld: ".af", years: 1, unicodeName, ...more, ...name };
+}
+
+/** Replaces the cart that the browser has stored. */
+export async function storeCart(page: Page, cart: object): Promise<void> {
+  const stored = JSON.stringify(JSON.stringify(cart));
+  await page.evaluate(`localStorage.setItem("af-domain-search..cart", ${stored})`);
+}
+
 /** Fills the browser's stored cart with its maximum of twenty names, cart-a.af to cart-t.af, and reloads the page. */
 export async function fillCart(page: Page): Promise<void> {
   const items = Array.from({ length: 20 }, (_, at) => {
     const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
-    return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price: PRICE };
+    return storedName({ domain });
   });
-  const stored = JSON.stringify(JSON.stringify({ items }));
-  await page.evaluate(`localStorage.setItem("storefront.cart", ${stored})`);
+  await storeCart(page, { items });
   await page.reload();
   await page.locator(".item").nth(19).waitFor();
 }

@@ -36,7 +36,7 @@ export interface Visit {
   readonly faults: readonly string[];
   /** The transferred bytes of everything loaded from `/` and `/assets/`. */
   weight(): Promise<number>;
-  /** The layout shifts that weren't caused by an input. */
+  /** What moved up or down without an input as its cause. */
   moved(): Promise<string[]>;
   /** The axe rules that the page violates now, each with the elements. */
   axe(): Promise<string[]>;
@@ -45,7 +45,13 @@ export interface Visit {
   close(): Promise<void>;
 }
 
+/** Also gives tests `all`, `one` and `focused`, which see into the search element. */
 const WATCH = `
+  globalThis.all = (selector) => [document, ...document.querySelectorAll("af-domain-search")].flatMap((root) => [
+    ...(root.shadowRoot ?? root).querySelectorAll(selector),
+  ]);
+  globalThis.one = (selector) => all(selector)[0];
+  globalThis.focused = () => document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
   globalThis.watched = { moved: [], violations: [] };
   document.addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) => {
     watched.violations.push(effectiveDirective + " " + blockedURI);
@@ -53,7 +59,12 @@ const WATCH = `
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       if (entry.hadRecentInput) continue;
-      const nodes = entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? "text");
+      // Text that changes within its line begins elsewhere in it.
+      const nodes = entry.sources
+        .filter(({ previousRect, currentRect }) => Math.abs(previousRect.y - currentRect.y) > 1)
+        .map(({ node, previousRect, currentRect }) =>
+          [node?.outerHTML?.slice(0, 80), previousRect.y, currentRect.y].join(" "));
+      if (nodes.length === 0) continue;
       watched.moved.push(entry.value.toFixed(4) + " " + nodes.join(" "));
     }
   }).observe({ type: "layout-shift", buffered: true });
@@ -64,6 +75,8 @@ export async function visit(
   browser: Browser,
   origin: string,
   options: BrowserContextOptions,
+  /** Other origins that the page may load from. */
+  ...allowed: readonly string[]
 ): Promise<Visit> {
   const context = await browser.newContext({ baseURL: origin, locale: "en", ...options });
   const page = await context.newPage();
@@ -82,7 +95,8 @@ export async function visit(
       faults.push(`console: ${message.text()}`);
   });
   page.on("request", (request) => {
-    if (new URL(request.url()).origin !== origin) faults.push(`request: ${request.url()}`);
+    if (![origin, ...allowed].includes(new URL(request.url()).origin))
+      faults.push(`request: ${request.url()}`);
   });
   page.on("requestfinished", (request) => {
     if (/^\/(?:$|staff$|assets\/)/.test(new URL(request.url()).pathname))

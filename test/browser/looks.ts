@@ -25,7 +25,7 @@ export function looked<T>(all: readonly T[], every = all.length): readonly T[] {
 }
 
 /** Elements that are larger than their space, and messages that push down the content below them. */
-export const CUT = `[...document.querySelectorAll(".domain, .state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
+export const CUT = `[...all(".domain, .state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
   .filter((one) => one.clientWidth > 1)
   .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1 ||
     one.matches(".status") && one.clientHeight > Number.parseFloat(getComputedStyle(one).minBlockSize) + 1)

@@ -1,6 +1,6 @@
 /** Visitors at the storefront: opens pages at the service's time, finds their parts, and types into them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { FakeClock } from "../support/fake-clock.js";
 import { type Service, type ServiceOptions, startService } from "../support/service.js";
 import { DESKTOP, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
@@ -108,7 +108,11 @@ export async function searchFor(page: Page, text: string): Promise<void> {
 }
 
 export const row = (page: Page, domain: string) => page.locator(`.name[data-domain="${domain}"]`);
-export const texts = (page: Page, what: string): Promise<string[]> => page.locator(what).allTextContents();
+
+const tidy = (text: string): string => text.replaceAll(/[ \n]+/g, " ").trim();
+export const read = async (what: Locator): Promise<string> => tidy((await what.textContent()) ?? "");
+export const texts = async (page: Page, what: string): Promise<string[]> =>
+  (await page.locator(what).allTextContents()).map(tidy);
 
 /** Inspects a page with a stopped clock, which has to run meanwhile, and stops the clock `forMs` after the time at which it stood. */
 export async function inspect(page: Page, forMs: number, inspection: () => Promise<void>): Promise<void> {

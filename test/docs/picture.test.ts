@@ -21,7 +21,7 @@ describeWithBrowser("the storefront", () => {
       const service = await startService({ clock: new FakeClock() });
       const browser = await startBrowser();
       try {
-        const page = await browser.newPage({ viewport: { width: 760, height: 660 }, locale: "en" });
+        const page = await browser.newPage({ viewport: { width: 620, height: 640 }, locale: "en" });
         await page.goto(`${service.url}/?lang=en`);
         await page.locator("#query").fill("kabul");
         await page.keyboard.press("Enter");

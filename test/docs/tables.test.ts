@@ -122,7 +122,9 @@ test("the README lists the endpoints of the OpenAPI document and the pages", () 
       (method) => `${method.toUpperCase()} ${path}`,
     ),
   );
-  expect(listed.toSorted()).toEqual([...inDocument, "GET /", "GET /staff", "GET /docs"].toSorted());
+  expect(listed.toSorted()).toEqual(
+    [...inDocument, "GET /", "GET /embed.js", "GET /staff", "GET /docs"].toSorted(),
+  );
 });
 
 test("the table of benchmarks lists those that can be run", () => {

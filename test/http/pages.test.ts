@@ -16,7 +16,13 @@ const withPages = (storefront: boolean) => {
   const shop = NO_SHOP;
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
   const retail = { shop, catalog: [] };
-  const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, retail: () => retail });
+  const missing = addPages(app, {
+    storefront,
+    embed: storefront,
+    checkoutUrl: null,
+    demoCheckout: null,
+    retail: () => retail,
+  });
   return app.use(problemHandler(log, () => undefined, missing));
 };
 
@@ -92,6 +98,31 @@ describe("a service without the demo", () => {
 
   it("still serves the operator page", async () => {
     await request(app).get("/staff").expect(200);
+  });
+});
+
+describe("the search element for other websites", () => {
+  it("is one script that every origin may load and ask for again, until it is turned off", async () => {
+    const app = withPages(true);
+    const { headers } = await request(app)
+      .get("/embed.js")
+      .set("Origin", "https://anywhere.example")
+      .expect(200)
+      .expect("content-type", "text/javascript; charset=utf-8")
+      .expect("access-control-allow-origin", "*")
+      .expect("cache-control", "public, max-age=300");
+    await request(app).get("/embed.js").set("If-None-Match", String(headers["etag"])).expect(304);
+    await request(withPages(false)).get("/embed.js").expect(404);
+  });
+
+  it.each([
+    ["on", {}, true],
+    ["on with a live upstream", { UPSTREAM_BASE_URL: "https://upstream.example", EMBED: "on" }, true],
+    ["off if it is turned off", { EMBED: "off" }, false],
+  ])("is %s", (_when, env, embed) => {
+    const keys = { UPSTREAM_SERVICE_KEY: "key", UPSTREAM_SERVICE_SECRET: "secret" };
+    const given = "UPSTREAM_BASE_URL" in env ? { ...keys, ...env } : env;
+    expect(readConfig(given, systemClock)).toMatchObject({ ok: true, config: { embed } });
   });
 });
 

@@ -2,16 +2,16 @@
 import { callAt } from "./call.js";
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
 import { now } from "./clock.js";
-import { asProblem, shaped, type StorefrontProblem } from "./problem.js";
+import { asProblem, shaped, StorefrontProblem } from "./problem.js";
 
-export interface CartState {
+export interface CartState<Item extends CartItem = CartItem> {
   /**
    * `open`: prices aren't confirmed. `waiting`: retries at `untilMs`, because of `problem`. `confirmed`: the prices in `quotes` are confirmed; a line
    * without a price says why. `expired`: they no longer hold. `failed`: see `problem`.
    */
   readonly phase: "open" | "confirming" | "waiting" | "confirmed" | "expired" | "failed";
-  readonly items: readonly CartItem[];
-  /** The prices that were confirmed last. Signed ones stay until `heldUntilMs` while they are confirmed again, and if that fails. */
+  readonly items: readonly Item[];
+  /** The prices that were confirmed last. Signed ones stay until `heldUntilMs` while they are confirmed again, and if that fails or gives no price. */
   readonly quotes: Quotes | null;
   /** Until when the signed prices in `quotes` hold, as a time of `now()`; null if none are signed. */
   readonly heldUntilMs: number | null;
@@ -20,11 +20,17 @@ export interface CartState {
   readonly untilMs: number | null;
 }
 
-export interface Cart {
-  readonly state: CartState;
+/** What an app stores of a cart. `heldUntilMs` is a time of `now()`, which another page or app start doesn't share. */
+export type SavedCart<Item extends CartItem = CartItem> = Pick<CartState<Item>, "items"> &
+  Partial<Pick<CartState, "quotes" | "heldUntilMs">>;
+
+export interface Cart<Item extends CartItem = CartItem> {
+  readonly state: CartState<Item>;
   /** Adds the item, or replaces the one with the same name; returns false if the cart is full. Discards the prices, as `remove` does. */
-  add(item: CartItem): boolean;
+  add(item: Item): boolean;
   remove(domain: string): void;
+  /** Replaces all items, and the prices by these or by none: to continue with a cart that was stored, or to change several items at once. */
+  restore(saved: SavedCart<Item>): void;
   /**
    * Resolves to the signed promise, for the `promise` field of the checkout's form, or to null if nothing was signed; see `state`, which may still hold
    * the prices that were signed before.
@@ -68,14 +74,15 @@ function decoded(base64url: string): string {
 }
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-export function createCart(
+/** Items may have more fields, such as a label or a price to show; they stay in the state, and aren't sent. */
+export function createCart<Item extends CartItem = CartItem>(
   client: Pick<StorefrontClient, "cart">,
-  onChange: (state: CartState) => void = () => {},
-): Cart {
-  let state: CartState = { phase: "open", items: [], problem: null, untilMs: null, ...NO_PRICES };
+  onChange: (state: CartState<Item>) => void = () => {},
+): Cart<Item> {
+  let state: CartState<Item> = { phase: "open", items: [], problem: null, untilMs: null, ...NO_PRICES };
   let current = new AbortController();
 
-  function become(change: Partial<CartState>): void {
+  function become(change: Partial<CartState<Item>>): void {
     state = { ...state, problem: null, untilMs: null, ...change };
     onChange(state);
   }
@@ -91,12 +98,9 @@ export function createCart(
       });
     return current.signal;
   }
-  function take(items: readonly CartItem[]): void {
-    begin(NO_PRICES);
-    become({ phase: "open", items });
-  }
-  function without(domain: string): readonly CartItem[] {
-    return state.items.filter((item) => item.domain !== domain);
+  function restore({ items, quotes = null, heldUntilMs = null }: SavedCart<Item>): void {
+    begin({ quotes, heldUntilMs });
+    become({ phase: quotes ? "confirmed" : "open", items });
   }
 
   return {
@@ -104,14 +108,15 @@ export function createCart(
       return state;
     },
     add(item) {
-      const items = [...without(item.domain), item];
+      const items = [...new Map([...state.items, item].map((one) => [one.domain, one])).values()];
       if (items.length > MOST_ITEMS) return false;
-      take(items);
+      restore({ items });
       return true;
     },
     remove(domain) {
-      take(without(domain));
+      restore({ items: state.items.filter((item) => item.domain !== domain) });
     },
+    restore,
     async confirm() {
       const signal = begin(state.heldUntilMs === null ? NO_PRICES : state);
       let sentMs = 0;
@@ -121,7 +126,10 @@ export function createCart(
       };
       onRetry();
       try {
-        const quotes = await client.cart(state.items, {
+        const items = state.items.map(({ domain, action, years }) =>
+          years === undefined ? { domain, action } : { domain, action, years },
+        );
+        const quotes = await client.cart(items, {
           signal,
           onWait(problem, waitMs) {
             become({ phase: "waiting", problem, untilMs: now() + waitMs });
@@ -129,6 +137,8 @@ export function createCart(
           onRetry,
         });
         if (signal.aborted) return null;
+        const problem = state.quotes && problemDespite(state.quotes, quotes);
+        if (problem) throw problem;
         begin({ quotes, heldUntilMs: heldUntilMs(quotes, sentMs) });
         become({ phase: "confirmed" });
         return quotes.promise;
@@ -141,6 +151,18 @@ export function createCart(
       current.abort();
     },
   };
+}
+
+/**
+ * The problem of an answer about the same names that has no price for any in `held`, whose prices then still hold. Null if the answer replaces them:
+ * also if one of these names is taken.
+ */
+function problemDespite(held: Quotes, { items, promise }: Quotes): StorefrontProblem | null {
+  if (promise) return null;
+  const problem = items.find((line) => line.problem)?.problem;
+  return problem && held.items.every(({ price }, at) => !price || items[at]?.problem)
+    ? new StorefrontProblem(problem.code, problem.detail, { ...problem, status: 200 })
+    : null;
 }
 
 type Prices = Pick<CartState, "quotes" | "heldUntilMs">;

@@ -1,5 +1,5 @@
 /** The package's public interface. */
-export { type Cart, type CartState, createCart, MOST_ITEMS } from "./cart.js";
+export { type Cart, type CartState, createCart, MOST_ITEMS, type SavedCart } from "./cart.js";
 export * from "./client.js";
 export { now } from "./clock.js";
 export {

@@ -4,9 +4,15 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { quotesShape } from "../../../src/wire/visitors.js";
 import { until } from "../../../test/support/service.js";
-import { fillCart, quotesWithProblems, refusal } from "../../../test/browser/answers.js";
+import {
+  fillCart,
+  quotesWithProblems,
+  refusal,
+  storeCart,
+  storedName,
+} from "../../../test/browser/answers.js";
 import { describeWithBrowser } from "../../../test/browser/browser.js";
-import { done, inspect, openShop, row, searchFor, texts } from "../../../test/browser/storefront.js";
+import { done, inspect, openShop, row, searchFor, texts, read } from "../../../test/browser/storefront.js";
 
 const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");
 
@@ -23,7 +29,7 @@ describeWithBrowser("the cart", () => {
   const total = (page: Page) => page.locator("#cart-total");
   const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   const focused = (page: Page): Promise<unknown> =>
-    page.evaluate("(({ id, ariaLabel, className }) => id || ariaLabel || className)(document.activeElement)");
+    page.evaluate("(({ id, ariaLabel, className }) => id || ariaLabel || className)(focused())");
   async function moveTo(page: Page, target: string, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
     for (let presses = 0; (await focused(page)) !== target && presses < 20; presses += 1)
       await page.keyboard.press(key);
@@ -42,29 +48,29 @@ describeWithBrowser("the cart", () => {
     await moveTo(page, "add-kabul.af");
     await page.keyboard.press("Enter");
     expect(await focused(page)).toBe("add-kabul.af");
-    expect(await page.locator("#live").textContent()).toBe("kabul.af is in your cart.");
+    expect(await read(page.locator("#live"))).toBe("kabul.af is in your cart.");
     await moveTo(page, "add-kabul.com.af");
     await page.keyboard.press("Enter");
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
-    expect(await total(page).textContent()).toBe("Total: $38.98");
+    expect(await read(total(page))).toBe("Total: $38.98");
 
     await moveTo(page, "term-kabul.af");
     await page.keyboard.press("ArrowDown");
     expect(await texts(page, ".item .price")).toEqual(["$48.99", "$11.99"]);
-    expect(await total(page).textContent()).toBe("Total: $60.98");
+    expect(await read(total(page))).toBe("Total: $60.98");
     expect(await focused(page)).toBe("term-kabul.af");
     await moveTo(page, "cart-confirm");
     await page.keyboard.press("Enter");
     await confirmed(page);
-    expect(await total(page).textContent()).toBe("Total: $60.98");
+    expect(await read(total(page))).toBe("Total: $60.98");
     await picture("storefront-cart");
     expect(await axe()).toEqual([]);
 
     await moveTo(page, "remove-kabul.com.af", "Shift+Tab");
     await page.keyboard.press("Enter");
     expect(await focused(page)).toBe("cart-undo");
-    expect(await page.locator("#live").textContent()).toBe("kabul.com.af was removed.");
-    expect(await total(page).textContent()).toBe("Total: $48.99");
+    expect(await read(page.locator("#live"))).toBe("kabul.com.af was removed.");
+    expect(await read(total(page))).toBe("Total: $48.99");
     await page.keyboard.press("Enter");
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
     expect(await page.locator("#cart-undo").isVisible()).toBe(false);
@@ -79,10 +85,10 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await confirmed(page);
     const live = page.locator("#live");
-    const says = (text: string) => until(async () => (await live.textContent()) === text, text);
-    expect(await live.textContent()).toMatch(/^Total: \$26\.99 Price held for you until /);
+    const says = (text: string) => until(async () => (await read(live)) === text, text);
+    expect(await read(live)).toMatch(/^Total: \$26\.99 Price held for you until /);
     await page.locator("#term-kabul\\.af").press("ArrowDown");
-    expect(await live.textContent()).toBe("Total: $48.99 Confirm the price to hold it for you.");
+    expect(await read(live)).toBe("Total: $48.99 Confirm the price to hold it for you.");
     await page.locator("#cart-confirm").click();
     await confirmed(page);
     await other.locator("#term-kabul\\.af").press("ArrowUp");
@@ -128,17 +134,13 @@ describeWithBrowser("the cart", () => {
       "This name has been registered in the meantime. Remove it.",
       "The registry is very slow right now. Try again in a minute.",
     ]);
-    expect(await status(page).textContent()).toMatch(/^1 of 3 names can be ordered\. .* held for you/);
-    expect(await total(page).textContent()).toBe("Total: $26.99");
-    expect(await page.locator("#cart-order .button:visible").allTextContents()).toEqual([
-      "Go to checkout",
-      "Confirm again",
-    ]);
+    expect(await read(status(page))).toMatch(/^1 of 3 names can be ordered\. .* held for you/);
+    expect(await read(total(page))).toBe("Total: $26.99");
+    expect(await texts(page, "#cart-order .button:visible")).toEqual(["Go to checkout", "Confirm again"]);
     await picture("storefront-cart-problems");
     expect(await axe()).toEqual([]);
     // The results don't contradict the cart until the registry is asked again.
-    const states = (): Promise<unknown> =>
-      page.evaluate("[...document.querySelectorAll('.name')].map((row) => row.dataset.state)");
+    const states = (): Promise<unknown> => page.evaluate("[...all('.name')].map((row) => row.dataset.state)");
     expect(await states()).toEqual(["available", "taken", "available", "available"]);
     await page.getByRole("button", { name: "Remove kabul.com.af" }).click();
     expect(await states()).toEqual(["available", "taken", "available", "available"]);
@@ -165,7 +167,7 @@ describeWithBrowser("the cart", () => {
       await row(page, domain).locator("button").click();
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="problem"]').waitFor();
-    expect(await status(page).textContent()).toMatch(/See what to do about the others\./);
+    expect(await read(status(page))).toMatch(/See what to do about the others\./);
     expect((await texts(page, ".item .problem")).at(-1)).toBe(advice);
   });
 
@@ -200,7 +202,7 @@ describeWithBrowser("the cart", () => {
     shop.service.sandbox.control.setTaken(domain, false);
     await searchFor(page, domain);
     await row(page, domain).locator("button").press("Enter");
-    expect(await total(page).textContent()).toBe("Total: $10.99");
+    expect(await read(total(page))).toBe("Total: $10.99");
     shop.service.sandbox.control.setPremium(domain, { USD: 50_000 });
     await shop.clock.advance(10_000);
     await page.locator("#cart-confirm").press("Enter");
@@ -210,7 +212,7 @@ describeWithBrowser("the cart", () => {
       "$575.00",
       "Renewal price on request",
     ]);
-    expect(await row(page, domain).locator(".price").textContent()).toBe("$575.001 year");
+    expect(await read(row(page, domain).locator(".price"))).toBe("$575.001 year");
     expect(await row(page, domain).locator(".state").innerText()).toBe(
       "Available Premium Renewal price on request",
     );
@@ -234,46 +236,29 @@ describeWithBrowser("the cart", () => {
     });
     await searchFor(page, "kabul");
     for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
-    expect(await total(page).textContent()).toBe("Total: $38.98");
+    expect(await read(total(page))).toBe("Total: $38.98");
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="problem"]').waitFor();
-    expect(await status(page).textContent()).toMatch(
+    expect(await read(status(page))).toMatch(
       /^A price has changed since you last saw it\. Price held for you until /,
     );
     expect(await texts(page, ".item .price")).toEqual(["$42.99", "$11.99"]);
     await picture("storefront-cart-changed");
     expect(await axe()).toEqual([]);
     await page.getByRole("button", { name: "Remove kabul.com.af" }).click();
-    expect(await total(page).textContent()).toBe("Total: $42.99");
+    expect(await read(total(page))).toBe("Total: $42.99");
     await page.locator("#cart-confirm").click();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/^Price held for you until /);
+    expect(await read(status(page))).toMatch(/^Price held for you until /);
   });
 
   test("shows a term that is no longer sold as it is, and says which name can't be registered and why", async () => {
-    const price = { amount: "29.99", currency: "USD" };
     const items = [
-      {
-        domain: "kabul.net.af",
-        unicodeName: "kabul.net.af",
-        tld: ".net.af",
-        premium: false,
-        years: 3,
-        price,
-      },
-      {
-        domain: "kabul.gov.af",
-        unicodeName: "kabul.gov.af",
-        tld: ".gov.af",
-        premium: false,
-        years: 1,
-        price,
-      },
+      storedName({ domain: "kabul.net.af", tld: ".net.af", years: 3 }),
+      storedName({ domain: "kabul.gov.af", tld: ".gov.af" }),
     ];
     const { page } = await shop.visitor();
-    await page.evaluate(
-      `localStorage.setItem("storefront.cart", ${JSON.stringify(JSON.stringify({ items }))})`,
-    );
+    await storeCart(page, { items });
     await page.reload();
     await page.locator("tbody tr").first().waitFor();
     const term = page.getByLabel("Term of kabul.net.af");
@@ -281,14 +266,14 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="refused"]').waitFor();
     const why = "This name cannot be registered for this term. Choose another term.";
-    expect(await status(page).textContent()).toBe(`\u2068kabul.net.af\u2069: ${why}`);
+    expect(await read(status(page))).toBe(`\u2068kabul.net.af\u2069: ${why}`);
     expect(await texts(page, ".item .problem")).toEqual([
       why,
       "We do not sell names with this ending. Our endings are .af, .com.af, .net.af, .org.af.",
     ]);
     await page.getByRole("button", { name: "Remove kabul.gov.af" }).click();
     await term.selectOption("1");
-    expect(await total(page).textContent()).toBe("Total: $10.99");
+    expect(await read(total(page))).toBe("Total: $10.99");
     await page.locator("#cart-confirm").click();
     await confirmed(page);
   });
@@ -297,15 +282,15 @@ describeWithBrowser("the cart", () => {
     const { page, axe, picture } = await shop.visitor();
     await fillCart(page);
     await page.getByText("Your cart holds 20 names and is full.").waitFor();
-    expect(await total(page).textContent()).toBe("Total: $539.80");
+    expect(await read(total(page))).toBe("Total: $539.80");
     await searchFor(page, "kabul");
-    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Cart is full");
+    expect(await read(row(page, "kabul.af").locator("button"))).toBe("Cart is full");
     await row(page, "kabul.af").locator("button").click({ force: true });
     expect(await texts(page, ".item")).toHaveLength(20);
     await picture("storefront-cart-full");
     expect(await axe()).toEqual([]);
     await page.getByRole("button", { name: "Remove cart-a.af" }).click();
-    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
+    expect(await read(row(page, "kabul.af").locator("button"))).toBe("Add to cart");
   });
 
   test("counts down while a price is held, and renews an expired price with one click", async () => {
@@ -314,35 +299,35 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(14:59\sleft\)\.$/);
+    expect(await read(status(page))).toMatch(/^Price held for you until .* \(14:59\sleft\)\.$/);
     await inspect(page, 60_000, async () => {
       await picture("storefront-held");
       expect(await axe()).toEqual([]);
     });
-    expect(await status(page).textContent()).toMatch(/\(13:59\sleft\)\.$/);
-    expect(await page.locator("#live").textContent()).toMatch(/14:59/);
+    expect(await read(status(page))).toMatch(/\(13:59\sleft\)\.$/);
+    expect(await read(page.locator("#live"))).toMatch(/14:59/);
     await page.clock.runFor(15 * 60_000);
-    expect(await status(page).textContent()).toBe("This price has expired. Confirm it again.");
-    expect(await page.locator("#live").textContent()).toBe("This price has expired. Confirm it again.");
+    expect(await read(status(page))).toBe("This price has expired. Confirm it again.");
+    expect(await read(page.locator("#live"))).toBe("This price has expired. Confirm it again.");
     await shop.clock.advance(17 * 60_000);
     await page.clock.pauseAt(shop.clock.now());
     await page.getByRole("button", { name: "Confirm again" }).click();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/\(14:59\sleft\)\.$/);
+    expect(await read(status(page))).toMatch(/\(14:59\sleft\)\.$/);
   });
 
-  test("shows the list's price while an expired one is confirmed again, and says that it has changed", async () => {
+  test("shows the list's price once the held one has expired", async () => {
     const at = await shop.start({ retail: withSaleUntil(shop.clock.now() + 300_000) });
     const { page } = await shop.visitor({ at, stopped: true });
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").press("Enter");
     await page.locator("#cart-confirm").press("Enter");
     await confirmed(page);
-    expect(await total(page).textContent()).toBe("Total: $24.99");
+    expect(await read(total(page))).toBe("Total: $24.99");
     await shop.clock.advance(1_000_000);
     await page.clock.runFor(1_000_000);
     await status(page).getByText("This price has expired.").waitFor();
-    await page.locator("tbody td").first().getByText("$26.99", { exact: true }).waitFor();
+    await page.locator(".amount").first().getByText("$26.99", { exact: true }).waitFor();
     const answers = [refusal("quota_exhausted", 503, 12)];
     await page.route("/v1/quotes", (route) => {
       const next = answers.shift();
@@ -352,8 +337,8 @@ describeWithBrowser("the cart", () => {
     await page.locator('#cart-status[data-kind="waiting"]').waitFor();
     expect(await texts(page, ".item .price, #cart-total")).toEqual(["$26.99", "Total: $26.99"]);
     await page.clock.runFor(12_000);
-    await status(page).getByText("A price has changed since you last saw it. Price held for you").waitFor();
-    expect(await total(page).textContent()).toBe("Total: $26.99");
+    await confirmed(page);
+    expect(await read(total(page))).toBe("Total: $26.99");
   });
 
   test("puts a removed name back at the price that the list has by then", async () => {
@@ -366,7 +351,7 @@ describeWithBrowser("the cart", () => {
     await page.getByRole("button", { name: "Remove kabul.af" }).press("Enter");
     await shop.clock.advance(33_000);
     await page.clock.runFor(33_000);
-    await page.locator("tbody td").first().getByText("$26.99", { exact: true }).waitFor();
+    await page.locator(".amount").first().getByText("$26.99", { exact: true }).waitFor();
     await page.locator("#cart-undo").press("Enter");
     expect(await texts(page, ".item .price, #cart-total")).toEqual(["$26.99", "$11.99", "Total: $38.98"]);
   });
@@ -395,7 +380,7 @@ describeWithBrowser("the cart", () => {
     expect(await goOn.isVisible()).toBe(true);
     refuse();
     await page.locator('#cart-status[data-kind="refused"]').waitFor();
-    expect(await status(page).textContent()).toMatch(
+    expect(await read(status(page))).toMatch(
       /^The registry is not answering properly\. .*\. Price held for you until .*\sleft\)\.$/,
     );
     expect(await goOn.isVisible()).toBe(true);
@@ -430,7 +415,7 @@ describeWithBrowser("the cart", () => {
       const promise = page.locator("#cart-promise");
       if (how.startsWith("kept")) {
         await page.locator('#cart-status[data-kind="refused"]').waitFor();
-        expect(await status(page).textContent()).toMatch(/ Price held for you until .*\sleft\)\.$/);
+        expect(await read(status(page))).toMatch(/ Price held for you until .*\sleft\)\.$/);
         expect([await goOn.isVisible(), await promise.inputValue()]).toEqual([true, "aaaa.bbbb.cccc"]);
       } else {
         await goOn.waitFor({ state: "hidden" });
@@ -465,7 +450,7 @@ describeWithBrowser("the cart", () => {
     expect(await held.inputValue()).toBe("aaaa.bbbb.cccc");
     await page.clock.runFor(500_000);
     expect([await goOn.isVisible(), await held.inputValue()]).toEqual([false, ""]);
-    expect(await status(page).textContent()).toBe(
+    expect(await read(status(page))).toBe(
       "The connection was lost. Check your connection and try again. This price has expired. Confirm it again.",
     );
 
@@ -475,9 +460,9 @@ describeWithBrowser("the cart", () => {
     await again();
     await page.locator('[id="term-kabul.af"]').press("ArrowDown");
     expect([await goOn.isVisible(), await held.inputValue()]).toEqual([false, ""]);
-    expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
+    expect(await read(status(page))).toBe("Confirm the price to hold it for you.");
     await page.clock.runFor(1_000);
-    expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
+    expect(await read(status(page))).toBe("Confirm the price to hold it for you.");
   });
 
   test("announces that a held price has expired when it does, not when a wait is over", async () => {
@@ -504,8 +489,8 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").press("Enter");
     await become("problem");
     await page.evaluate(
-      `const live = document.querySelector("#live"); window.said = [];
-      new MutationObserver(() => said.push(live.textContent)).observe(live, { childList: true });`,
+      `const live = one("#live"); window.said = [];
+      new MutationObserver(() => said.push(live.textContent)).observe(live, { childList: true, characterData: true, subtree: true });`,
     );
     await page.locator("#cart-confirm").press("Enter");
     await become("waiting");
@@ -517,7 +502,7 @@ describeWithBrowser("the cart", () => {
     await become("waiting");
     await page.clock.runFor(18_500);
     expect(await hasSaid()).toBe(true);
-    expect(await status(page).textContent()).toMatch(/try again in [12]\sseconds?\.$/);
+    expect(await read(status(page))).toMatch(/try again in [12]\sseconds?\.$/);
   });
 
   test("counts the time for which an answer travels as part of the time for which the price is held", async () => {
@@ -544,7 +529,7 @@ describeWithBrowser("the cart", () => {
     await page.clock.runFor(8_000);
     arrive();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/\(14:51\sleft\)\.$/);
+    expect(await read(status(page))).toMatch(/\(14:51\sleft\)\.$/);
   });
 
   test.each([
@@ -560,12 +545,12 @@ describeWithBrowser("the cart", () => {
       await row(page, "kabul.af").locator("button").click();
       await page.locator("#cart-confirm").click();
       await confirmed(page);
-      expect(await status(page).textContent()).toMatch(/\(14:5\d\sleft\)\.$/);
+      expect(await read(status(page))).toMatch(/\(14:5\d\sleft\)\.$/);
       await page.reload();
       await confirmed(page);
       await page.getByRole("button", { name: "Go to checkout" }).click();
       await page.locator('#notice[data-kind="good"]').waitFor();
-      expect(await page.locator("#until").textContent()).toMatch(/1[45]:\d\d/);
+      expect(await read(page.locator("#until"))).toMatch(/1[45]:\d\d/);
     },
   );
 
@@ -589,14 +574,12 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="waiting"]').waitFor();
-    expect(await status(page).textContent()).toBe(
-      "The shop is busy right now. We will try again in 12 seconds.",
-    );
+    expect(await read(status(page))).toBe("The shop is busy right now. We will try again in 12 seconds.");
     await inspect(page, 5_000, () => picture("storefront-cart-waits"));
     await page.clock.runFor(8_000);
     // The retry may take a while. Meanwhile the page shows that it is being made, and the button is disabled.
     await page.locator('#cart-status[data-kind="asking"]').waitFor();
-    expect(await status(page).textContent()).toBe("Checking with the registry…");
+    expect(await read(status(page))).toBe("Checking with the registry…");
     expect(await page.locator("#cart-confirm").getAttribute("aria-disabled")).toBe("true");
     answerRetry();
     await confirmed(page);
@@ -610,14 +593,14 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await confirmed(page);
-    const held = await total(page).textContent();
+    const held = await read(total(page));
     const expectUnchanged = async (view: Page): Promise<void> => {
       await done(view);
       expect(await view.locator("html").getAttribute("lang")).toBe("fa-AF");
       expect(await view.locator("#query").inputValue()).toBe("kabul");
       expect(await view.locator("#terms input:checked").inputValue()).toBe("2");
       expect(await texts(view, ".item .domain")).toEqual(["kabul.af"]);
-      expect(await total(view).textContent()).toBe(held);
+      expect(await read(total(view))).toBe(held);
       await confirmed(view);
       expect(new URL(view.url()).search).toBe("");
     };
@@ -635,29 +618,22 @@ describeWithBrowser("the cart", () => {
 
   test("keeps its names after an upgrade of the page, but neither prices nor names in a form that the page no longer knows", async () => {
     const { page } = await shop.visitor();
-    const price = { amount: "26.99", currency: "USD" };
-    const name = { domain: "kabul.af", unicodeName: "kabul.af", tld: ".af", years: 1, price };
     const older = {
-      items: [{ ...name, premium: false }],
-      confirmed: {
-        kind: "confirmed",
-        quotes: { items: [{ domain: "kabul.af", price }], promise: "a.b.c" },
-        untilMs: shop.clock.now() + 600_000,
-      },
+      items: [storedName({ domain: "kabul.af" })],
+      confirmedPrices: { quotes: { promise: "a.b.c" }, untilMs: shop.clock.now() + 600_000 },
     };
     const reloadWith = async (cart: object): Promise<void> => {
-      const stored = JSON.stringify(JSON.stringify(cart));
-      await page.evaluate(`localStorage.setItem("storefront.cart", ${stored})`);
+      await storeCart(page, cart);
       await page.reload();
       await page.locator("tbody tr").first().waitFor();
     };
     await reloadWith(older);
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
-    expect(await total(page).textContent()).toBe("Total: $26.99");
+    expect(await read(total(page))).toBe("Total: $26.99");
     await page.locator("#cart-confirm").press("Enter");
     await confirmed(page);
     await reloadWith({ ...older, items: [{ premium: false }] });
-    await page.getByText("Your cart is empty.").waitFor();
+    expect(await page.locator(".item").count()).toBe(0);
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").press("Enter");
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
@@ -699,7 +675,7 @@ describeWithBrowser("the cart", () => {
     await other.locator('.item[data-domain="kabul.af"]').waitFor();
     await other.getByRole("button", { name: "Remove kabul.af" }).click();
     await page.getByText("Your cart is empty.").waitFor();
-    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
+    expect(await read(row(page, "kabul.af").locator("button"))).toBe("Add to cart");
   });
 
   test("is confirmed in one tab while another one learns of a changed price list", async () => {

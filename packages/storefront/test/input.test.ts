@@ -2,9 +2,9 @@
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { CHECK } from "../../../test/support/service.js";
-import { fa } from "../src/storefront/texts/fa.js";
+import { fa } from "../src/embed/texts/fa.js";
 import { describeWithBrowser } from "../../../test/browser/browser.js";
-import { done, enter, openShop, row, searchFor, texts } from "../../../test/browser/storefront.js";
+import { done, enter, openShop, row, searchFor, texts, read } from "../../../test/browser/storefront.js";
 
 describeWithBrowser("the search box", () => {
   const shop = openShop();
@@ -25,8 +25,8 @@ describeWithBrowser("the search box", () => {
 
   test("moves the focus to the results when the button that was pressed disappears, and keeps it on one that stays", async () => {
     const { page } = await shop.visitor();
-    const focused = (): Promise<unknown> => page.evaluate("document.activeElement.id");
-    await page.locator("[data-example]").first().press("Enter");
+    const focused = (): Promise<unknown> => page.evaluate("focused().id");
+    await page.locator("#examples button").first().press("Enter");
     await done(page);
     expect(await focused()).toBe("results-heading");
     await page.locator("#query").focus();
@@ -47,7 +47,7 @@ describeWithBrowser("the search box", () => {
     const before = shop.service.calls(CHECK);
     await enter(page, "www.kabul.com");
     await page.locator('#search-status[data-kind="refused"]').waitFor();
-    expect(await message(page).textContent()).toBe(
+    expect(await read(message(page))).toBe(
       "We do not sell names with this ending. Our endings are .af, .com.af, .net.af, .org.af.",
     );
     expect(await page.locator("#query").getAttribute("aria-invalid")).toBe("true");
@@ -56,7 +56,7 @@ describeWithBrowser("the search box", () => {
     expect(shop.service.calls(CHECK)).toBe(before);
     await page.getByRole("button", { name: "kabul.af", exact: true }).click();
     await done(page);
-    expect(await message(page).textContent()).toBe("4 of 4 are available.");
+    expect(await read(message(page))).toBe("4 of 4 are available.");
     expect(await texts(page, ".name.exact .domain")).toEqual(["kabul.af"]);
   });
 
@@ -82,7 +82,7 @@ describeWithBrowser("the search box", () => {
       for (const [text, english] of WRONG) {
         await enter(page, text);
         await page.locator('#search-status[data-kind="refused"]').waitFor();
-        const words = (await message(page).textContent()) ?? "";
+        const words = (await read(message(page))) ?? "";
         if (language === "en") expect(words).toMatch(english);
         // A missing translation would show the service's English text.
         else expect(words.replace(/[.]?[a-z]+\.af|\.af/g, "")).not.toMatch(/[a-z]{3}/i);
@@ -102,9 +102,7 @@ describeWithBrowser("the search box", () => {
     await page.locator("#query").focus();
     await page.keyboard.press("ControlOrMeta+v");
     expect(await page.locator("#query").inputValue()).toBe(names.join(", "));
-    expect(await status(page).textContent()).toBe(
-      "Only the first 20 names will be checked. Press Enter to start.",
-    );
+    expect(await read(status(page))).toBe("Only the first 20 names will be checked. Press Enter to start.");
     await page.waitForTimeout(1_500);
     expect(shop.service.calls(CHECK)).toBe(before);
     await page.keyboard.press("Enter");
@@ -136,7 +134,7 @@ describeWithBrowser("the search box", () => {
     });
     await enter(page, "list-a, list-b-، kabul.com; list-c.org.af");
     await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect(await status(page).textContent()).toMatch(/^The shop is busy right now\. We will try again/);
+    expect(await read(status(page))).toMatch(/^The shop is busy right now\. We will try again/);
     await done(page);
     expect(await texts(page, ".names .domain")).toEqual([
       "list-a.af",
@@ -144,10 +142,10 @@ describeWithBrowser("the search box", () => {
       "kabul.af",
       "list-c.org.af",
     ]);
-    expect(await row(page, "list-b-.af").textContent()).toContain("This is not one whole name");
+    expect(await read(row(page, "list-b-.af"))).toContain("This is not one whole name");
     expect(await row(page, "list-c.org.af").getAttribute("data-state")).toMatch(/available|taken/);
     await page.locator('a[data-language="fa"]').click();
-    expect(await row(page, "list-b-.af").locator(".state").textContent()).toBe(
+    expect(await read(row(page, "list-b-.af").locator(".state"))).toBe(
       fa.reasons.not_a_name(".af, .com.af, .net.af, .org.af"),
     );
   });
@@ -158,9 +156,7 @@ describeWithBrowser("the search box", () => {
     at.sandbox.control.setFault("check", { fault: "status-503", calls: 1 });
     await enter(page, "kabul.af, -x.af, google.af");
     await done(page);
-    expect(await status(page).textContent()).toBe(
-      "0 of 3 are available. Some names could not be checked yet.",
-    );
+    expect(await read(status(page))).toBe("0 of 3 are available. Some names could not be checked yet.");
     expect(await row(page, "kabul.af").getAttribute("data-state")).toBe("failed");
     await shop.clock.advance(10_000);
     const before = at.calls(CHECK);

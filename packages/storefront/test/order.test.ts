@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describeWithBrowser, PHONE } from "../../../test/browser/browser.js";
 import { looked, LOOKS, screenOf } from "../../../test/browser/looks.js";
-import { done, inspect, openShop, row, searchFor, texts } from "../../../test/browser/storefront.js";
+import { done, inspect, openShop, row, searchFor, texts, read } from "../../../test/browser/storefront.js";
 
 const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");
 const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
@@ -24,14 +24,14 @@ describeWithBrowser("an order", () => {
     await page.locator("#cart-confirm").click();
     await confirmed(page);
     await picture(`order-${language}-${name}-${colorScheme}-1-signed`);
-    expect(await page.locator("body").textContent()).not.toMatch(/eyJ/);
+    expect(await read(page.locator("body"))).not.toMatch(/eyJ/);
     await page.locator("#cart-checkout button").click();
     await page.locator("#lines tr").first().waitFor();
     expect(new URL(page.url()).pathname).toBe("/checkout");
     await page.evaluate(`globalThis.watched ??= { violations: [] }`);
-    expect(await page.locator("h1").textContent()).toBe(HEADINGS[language]);
+    expect(await read(page.locator("h1"))).toBe(HEADINGS[language]);
     expect(await texts(page, "#lines th")).toEqual(["kabul.af", "kabul.com.af"]);
-    expect(await page.locator("#total").textContent()).toMatch(TOTALS[language]);
+    expect(await read(page.locator("#total"))).toMatch(TOTALS[language]);
     await picture(`order-${language}-${name}-${colorScheme}-2-checkout`);
     expect(await axe()).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
@@ -43,7 +43,7 @@ describeWithBrowser("an order", () => {
 
   test("can be made by keyboard alone", async () => {
     const { page } = await shop.visitor();
-    const focused = (): Promise<unknown> => page.evaluate("document.activeElement.textContent.trim()");
+    const focused = (): Promise<unknown> => page.evaluate("focused().textContent.trim()");
     const tabTo = async (text: string): Promise<void> => {
       for (let tabs = 0; (await focused()) !== text; tabs += 1) {
         if (tabs > 40) throw new Error(`Tab never reaches ${text}`);
@@ -99,13 +99,13 @@ describeWithBrowser("an order", () => {
       await row(page, "kabul.af").locator("button").press("Enter");
       await page.locator("#cart-confirm").press("Enter");
       await confirmed(page);
-      const held = await page.locator("#cart-status").textContent();
+      const held = await read(page.locator("#cart-status"));
       expect(held).toContain(day);
       expect(held).toContain(left);
       await inspect(page, 60_000, () => picture(`order-held-for-a-day-${language}`));
       await page.locator("#cart-go-on").press("Enter");
       await page.locator("#lines tr").first().waitFor();
-      expect(await page.locator("#until").textContent()).toContain(day);
+      expect(await read(page.locator("#until"))).toContain(day);
     },
   );
 

@@ -3,12 +3,12 @@ import { describe, expect, test } from "@jest/globals";
 import { StorefrontProblem } from "../../client/src/client.js";
 import { parseSearchTerm } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
-import { perYear, sumOf } from "../src/storefront/money.js";
-import { meaningOf, rowsFor } from "../src/storefront/query.js";
-import { en } from "../src/storefront/texts/en.js";
-import { fa } from "../src/storefront/texts/fa.js";
-import { ps } from "../src/storefront/texts/ps.js";
-import { wordsFor } from "../src/storefront/texts/texts.js";
+import { perYear, sumOf } from "../src/embed/money.js";
+import { meaningOf, rowsFor } from "../src/embed/query.js";
+import { en } from "../src/embed/texts/en.js";
+import { fa } from "../src/embed/texts/fa.js";
+import { ps } from "../src/embed/texts/ps.js";
+import { wordsFor } from "../src/embed/texts/texts.js";
 
 const SOLD = [".af", ".com.af", ".net.af", ".org.af"];
 const name = (q: string, ...offers: string[]) => ({ kind: "name", q, offers });

@@ -3,7 +3,15 @@ import { describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { CHECK, callsOf, type Service, until } from "../../../test/support/service.js";
 import { describeWithBrowser } from "../../../test/browser/browser.js";
-import { done, openShop, row, texts, typeSlowly, type Visitor } from "../../../test/browser/storefront.js";
+import {
+  done,
+  openShop,
+  row,
+  texts,
+  typeSlowly,
+  type Visitor,
+  read,
+} from "../../../test/browser/storefront.js";
 
 /** Without suggestions, which use spare quota whether or not anybody needs them. */
 const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8").replace(
@@ -50,7 +58,7 @@ describeWithBrowser("typing", () => {
       "$10.991 year",
       "$10.991 year",
     ]);
-    expect(await page.locator("#search-status").textContent()).toBe("Press Enter to search.");
+    expect(await read(page.locator("#search-status"))).toBe("Press Enter to search.");
     expect(checks()).toBe(before);
   });
 

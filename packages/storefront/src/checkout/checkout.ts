@@ -3,23 +3,17 @@ import { aheadMs, now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { byId, element, embedded } from "../element.js";
 import type { CheckoutLine, CheckoutView } from "../../../../src/wire/pages.js";
-import {
-  amount,
-  chosenLanguage,
-  clock,
-  directDocument,
-  textsIn,
-  timeWithDay,
-  years,
-} from "../storefront/language.js";
-import { sumOf } from "../storefront/money.js";
+import { amount, clock, tagOf, textsIn, timeWithDay, years } from "../embed/language.js";
+import { sumOf } from "../embed/money.js";
+import { stored } from "../embed/storage.js";
 import { CHECKOUT_TEXTS } from "./texts.js";
 
-const texts = textsIn(chosenLanguage(null));
+const texts = textsIn(stored("language"));
 const words = CHECKOUT_TEXTS[texts.language];
 const view = embedded("view");
 
-directDocument(texts);
+document.documentElement.lang = tagOf(texts);
+document.documentElement.dir = texts.direction;
 document.title = words.heading;
 write("heading", words.heading);
 write("back", words.back);

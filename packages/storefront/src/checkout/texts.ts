@@ -1,5 +1,5 @@
 /** The texts of the demo checkout in each language. */
-import type { Language } from "../storefront/texts/texts.js";
+import type { Language } from "../embed/texts/texts.js";
 
 const en = {
   heading: "Checkout",

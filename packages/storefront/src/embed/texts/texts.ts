@@ -13,7 +13,7 @@ export interface Base {
   readonly inMinutes: string;
   /** Why the service rejects a name. */
   readonly reasons: Readonly<
-    Record<"required" | "too_long" | "character" | "script" | "term" | "notSold" | "other", string> &
+    Record<"required" | "too_long" | "character" | "script" | "term" | "other", string> &
       Record<"not_a_name" | "not_sold", (endings: string) => string>
   >;
 }
@@ -29,7 +29,7 @@ interface Problem {
 /** A wait for quota is at most a minute, or a sixth more after a start. Only a pause of the registry is longer. */
 const ABOUT_A_MINUTE_S = 70;
 
-/** What is wrong and what to do about it. `sold`: the TLDs sold. */
+/** What is wrong and what to do about it. `sold`: the TLDs sold; empty while they are unknown. */
 export function wordsFor(texts: Base, problem: StorefrontProblem, sold: readonly string[]): string {
   const [field] = problem.errors;
   if (problem.code === "invalid_request" && field) return reasonFor(texts, field, sold);
@@ -60,7 +60,6 @@ export function reasonFor(
   sold: readonly string[],
 ): string {
   if (reason === "not_sold" && /(?:^|\.)(?:years|action)$/.test(field)) return reasons.term;
-  if (reason === "not_sold" && sold.length === 0) return reasons.notSold;
   if (reason === "not_sold" || reason === "not_a_name") return reasons[reason](sold.join(", "));
   const isKnown =
     reason === "required" || reason === "too_long" || reason === "character" || reason === "script";

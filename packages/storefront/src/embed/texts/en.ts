@@ -22,68 +22,37 @@ const base: Base = {
     required: "Type a name first.",
     too_long: "This name is too long. Each part can have up to 63 characters.",
     not_a_name: (endings) =>
-      `This is not one whole name. Check its dots, its hyphens and its ending. Our endings are ${endings}.`,
+      `This is not one whole name. Check its dots, its hyphens and its ending.${endings && ` Our endings are ${endings}.`}`,
     character: "A name can have only letters, digits and hyphens. Leave out everything else.",
     script:
       "Write the whole name in Latin letters, or the whole name in the letters of Dari and Pashto. Such a name cannot start with a digit.",
-    not_sold: (endings) => `We do not sell names with this ending. Our endings are ${endings}.`,
+    not_sold: (endings) =>
+      `We do not sell names with this ending.${endings && ` Our endings are ${endings}.`}`,
     term: "This name cannot be registered for this term. Choose another term.",
-    notSold: "We do not sell names at the moment.",
     other: "This name was not accepted. Check how it is written.",
   },
 };
 
 export const en = {
   ...base,
-  /** Texts of the page itself, by their `data-text` or `data-label`. */
-  page: {
-    title: "Find a name under .af",
-    brand: ".af names",
-    skip: "Skip to the search",
-    languages: "Language",
-    heading: "Find your name under .af",
-    lead: "Web addresses for Afghanistan: see at once whether a name is available, what it costs, and what it costs to renew.",
-    searchLabel: "The name you want",
-    search: "Search",
-    examples: "For example",
-    hint: "A word, a whole name, or a list of names.",
-    term: "Register for",
-    examplePrices: "What a name costs",
-    results: "Names",
-    hideTaken: "Hide taken names",
-    ideas: "Similar names that are available",
-    tryNow: "Try now",
-    tryAgain: "Try again",
-    add: "Add to cart",
-    cart: "Cart",
-    cartEmpty: "Your cart is empty. Add a name that is available.",
-    confirm: "Confirm the price",
-    confirmAgain: "Confirm again",
-    checkout: "Go to checkout",
-    undo: "Undo",
-    prices: "Prices",
-    ending: "Ending",
-    registration: "Register",
-    renewal: "Renew",
-    transfer: "Transfer",
-    restore: "Restore",
-    about: "How it works",
-    findHeading: "1. Find",
-    find: "Type a word. You see at once which names are available, for how much, and what they cost to renew.",
-    holdHeading: "2. Hold the price",
-    hold: "Put names in your cart and confirm. We check them with the registry and hold the price for you for a few minutes. A name is yours only once you have ordered it.",
-    orderHeading: "3. Order",
-    order:
-      "At the checkout you pay exactly that price. Then the name is registered for you, for the years that you chose.",
-    renewHeading: "4. Keep it",
-    renew:
-      "The name stays yours for as long as you renew it. The renewal price is shown next to the name if it is known.",
-    terms: "Terms",
-    privacy: "Privacy",
-    demo: "This is a demonstration. You cannot order anything here.",
-    docs: "API documentation",
-  },
-  runBy: (name: string) => `This shop is run by ${name}.`,
+  // Labels
+  searchLabel: "The name you want",
+  search: "Search",
+  examples: "For example",
+  hint: "A word, a whole name, or a list of names.",
+  term: "Register for",
+  results: "Names",
+  hideTaken: "Hide taken names",
+  ideas: "Similar names that are available",
+  tryNow: "Try now",
+  tryAgain: "Try again",
+  add: "Add to cart",
+  cart: "Cart",
+  cartEmpty: "Your cart is empty. Add a name that is available.",
+  confirm: "Confirm the price",
+  confirmAgain: "Confirm again",
+  checkout: "Go to checkout",
+  undo: "Undo",
 
   // The search
   typing: "Press Enter to search.",
@@ -134,22 +103,11 @@ export const en = {
   runOut: "This price has expired. Confirm it again.",
   justTaken: "This name has been registered in the meantime. Remove it.",
   priceLater: "Price shown when you confirm",
-
-  // The price list
-  pricesFor: (term: string) => `For ${term}, without extra fees for registering, renewing or transferring.`,
-  restores: (includesRenewal: boolean | null): string =>
-    includesRenewal === null
-      ? "Ask us whether restoring a name includes its renewal."
-      : includesRenewal
-        ? "Restoring a name includes its renewal."
-        : "Restoring a name does not include its renewal.",
-  regular: "Regular price: ",
-  until: (date: string) => `until ${date}`,
   notOffered: "not offered",
-  withoutPrice: "no price",
 
   years: (digits: string, count: number) => `${digits} ${count === 1 ? "year" : "years"}`,
   seconds: (digits: string, count: number) => `${digits} ${count === 1 ? "second" : "seconds"}`,
+  notAllowed: "This search has not been set up for this website yet.",
   offline: "You are offline. We will continue as soon as the connection is back.",
 };
 

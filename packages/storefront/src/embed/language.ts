@@ -1,52 +1,25 @@
-/** The language of the page (from a link, chosen before, or the browser's) and how it formats numbers, amounts and times. */
+/** The languages, and how each writes numbers, amounts and times. */
 import type { Money } from "../../../client/src/client.js";
 import { en } from "./texts/en.js";
 import { fa } from "./texts/fa.js";
 import { ps } from "./texts/ps.js";
-import { stored } from "./session.js";
 import type { Texts } from "./texts/en.js";
 import type { Language } from "./texts/texts.js";
 
 const TEXTS: Readonly<Record<Language, Texts>> = { en, fa, ps };
 
-function isLanguage(text: unknown): text is Language {
-  return typeof text === "string" && Object.hasOwn(TEXTS, text);
+/** The texts of the first of these language tags that is known, otherwise of the browser's languages, otherwise English. */
+export function textsIn(...tags: readonly unknown[]): Texts {
+  const known = [...tags, ...navigator.languages]
+    .map((tag) => (typeof tag === "string" ? tag.slice(0, 2).toLowerCase() : ""))
+    // Dari has its own code, prs, besides that of Persian in Afghanistan.
+    .map((tag) => (tag === "pr" ? "fa" : tag));
+  return TEXTS[known.find((tag): tag is Language => Object.hasOwn(TEXTS, tag)) ?? "en"];
 }
 
-export function textsIn(language: Language): Texts {
-  return TEXTS[language];
-}
-
-/** `linked` is the language in the link to the page. */
-export function chosenLanguage(linked: string | null): Language {
-  const before = stored("language");
-  const chosen = [linked, before].find(isLanguage);
-  if (chosen !== undefined) return chosen;
-  // Dari has its own code, besides that of Persian in Afghanistan.
-  const known = navigator.languages.map((tag) => tag.slice(0, 2)).map((tag) => (tag === "pr" ? "fa" : tag));
-  return known.find(isLanguage) ?? "en";
-}
-
-/** Sets the language and direction of the document. */
-export function directDocument({ language, locale, direction }: Texts): void {
-  const root = document.documentElement;
-  root.lang = language === "fa" ? locale : language;
-  root.dir = direction;
-}
-
-/** Fills in the texts of all elements with `data-text` or `data-label`. */
-export function speakIn(texts: Texts): void {
-  directDocument(texts);
-  for (const at of document.querySelectorAll<HTMLElement>("[data-text]"))
-    at.textContent = pageText(texts, at.dataset["text"]);
-  for (const at of document.querySelectorAll<HTMLElement>("[data-label]"))
-    at.setAttribute("aria-label", pageText(texts, at.dataset["label"]));
-}
-
-function pageText({ page }: Texts, key: string | undefined): string {
-  const text = Object.entries(page).find(([name]) => name === key)?.[1];
-  if (text === undefined) throw new Error(`the page names a text that does not exist: ${String(key)}`);
-  return text;
+/** The tag for the `lang` of an element. */
+export function tagOf({ language, locale }: Texts): string {
+  return language === "fa" ? locale : language;
 }
 
 export function count({ locale }: Texts, value: number): string {

@@ -6,7 +6,7 @@ import type { Texts } from "./texts/en.js";
 
 /** A row without an answer; `failed`: why, in the language that is shown, and whether the name can be checked again. */
 type Unanswered =
-  | { readonly state: "idle" | "typing" | "looking" }
+  | { readonly state: "typing" | "looking" }
   | { readonly state: "failed"; readonly why: (texts: Texts) => string; readonly isOpen: boolean };
 
 export type Row = {
@@ -14,9 +14,6 @@ export type Row = {
   readonly tld: string;
   readonly isExact: boolean;
 } & (Unanswered | { readonly state: "known"; readonly result: Availability });
-
-/** Shown while there is no name. */
-const ANY_NAME = "your-name";
 
 /** The row for an answer. */
 export function rowOf(result: Availability, isExact = false): Row {
@@ -30,12 +27,11 @@ export function rowWithout(name: string, sold: readonly string[], why: Unanswere
   return { label, tld: tlds[0] ?? "", isExact: false, ...why };
 }
 
-/** The rows of a search: the TLDs sold, the exact name first, then the results under other TLDs. */
-export function rowsOf({ phase, query, results, problem }: SearchState, sold: readonly string[]) {
-  const isName = query !== null && problem?.code !== "invalid_request";
-  const { label, tlds } = rowsFor(isName ? query.q : ANY_NAME, sold);
+/** The rows of a search: the TLDs sold, the exact name first, then the results under other TLDs. Without a name there are none. */
+export function rowsOf({ phase, query, results, problem }: SearchState, sold: readonly string[]): Row[] {
+  if (query === null || problem?.code === "invalid_request") return [];
+  const { label, tlds } = rowsFor(query.q, sold);
   const unanswered = ((): Unanswered => {
-    if (!isName) return { state: "idle" };
     if (phase === "typing") return { state: "typing" };
     // No result: the label isn't sold under this TLD.
     if (phase === "done") return { state: "failed", why: ({ notOffered }) => notOffered, isOpen: false };
@@ -43,11 +39,21 @@ export function rowsOf({ phase, query, results, problem }: SearchState, sold: re
     return { state: "looking" };
   })();
   const rows = tlds.map((tld, at): Row => {
-    const isExact = isName && at === 0;
     const result = results.find((one) => one.tld === tld);
     const isAnswer = result !== undefined && (result.status !== "unknown" || phase !== "typing");
-    return isAnswer ? rowOf(result, isExact) : { label, tld, isExact, ...unanswered };
+    return isAnswer ? rowOf(result, at === 0) : { label, tld, isExact: at === 0, ...unanswered };
   });
-  const others = isName ? results.filter(({ tld }) => !tlds.includes(tld)) : [];
+  const others = results.filter(({ tld }) => !tlds.includes(tld));
   return [...rows, ...others.map((result) => rowOf(result))];
+}
+
+export function hasUnknown(rows: readonly Row[]): boolean {
+  return rows.some((row) =>
+    row.state === "known" ? row.result.status === "unknown" : row.state === "failed" && row.isOpen,
+  );
+}
+
+/** The answer for the exact name if it is known. */
+export function knownExact([exact]: readonly Row[]): Availability | null {
+  return exact?.state === "known" && exact.isExact && exact.result.status !== "unknown" ? exact.result : null;
 }

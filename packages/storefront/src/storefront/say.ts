@@ -1,8 +1,0 @@
-import { byId } from "../element.js";
-
-const live = byId("live", HTMLElement);
-
-/** Announces to screen readers. */
-export function say(text: string): void {
-  live.textContent = text;
-}

@@ -1,0 +1,273 @@
+/** The search element on somebody else's website, in a real browser: one line of HTML, a strict policy, and whatever stylesheet that website has. */
+import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { z } from "zod";
+import { checkPromise } from "../../../src/retail/promise-check.js";
+import { FakeClock } from "../../../test/support/fake-clock.js";
+import { type Service, startService } from "../../../test/support/service.js";
+import {
+  DESKTOP,
+  describeWithBrowser,
+  PHONE,
+  startBrowser,
+  STARTING_MS,
+  type Visit,
+  visit,
+} from "../../../test/browser/browser.js";
+import { CUT } from "../../../test/browser/looks.js";
+import { done, enter, read, row, searchFor, texts } from "../../../test/browser/storefront.js";
+import { startWebsite, type WebPage, type Website } from "../../../test/browser/website.js";
+
+const ONE_LINE = "<af-domain-search></af-domain-search>";
+const KEPT = z.object({
+  promise: z.string(),
+  validUntil: z.string(),
+  total: z.array(z.object({ amount: z.string(), currency: z.string() })),
+});
+
+/** Resets everything, also on the element itself, and has sizes, directions and colours that nobody wants. */
+const HOSTILE = `
+  html { font-size: 5px; }
+  * { all: unset !important; color: red !important; font: 40px serif !important; letter-spacing: 9px !important;
+    text-align: right !important; text-transform: uppercase !important; }
+  button, input, .card, .name, #root, #query { display: none !important; }
+`;
+
+/** How every part of the element looks and where it is. */
+const LOOKS = `all("#root, #root *").map((part) => {
+  const { color, backgroundColor, fontSize, fontFamily, letterSpacing, textTransform, display } = getComputedStyle(part);
+  const { x, width, height } = part.getBoundingClientRect();
+  return [part.id || part.className, color, backgroundColor, fontSize, fontFamily, letterSpacing, textTransform,
+    display, Math.round(x), Math.round(width), Math.round(height)].join(" ");
+})`;
+
+describeWithBrowser("the search element on another website", () => {
+  const clock = new FakeClock();
+  let service: Service;
+  let website: Website;
+  let browser: Browser;
+  let visits: Visit[] = [];
+
+  beforeAll(async () => {
+    website = await startWebsite(() => service.url);
+    service = await startService({ clock, env: { CORS_ORIGINS: website.url } });
+    browser = await startBrowser();
+  }, STARTING_MS);
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+    await website.close();
+  }, STARTING_MS);
+  afterEach(async () => {
+    for (const { close } of visits) await close();
+    const faults = visits.flatMap((one) => one.faults);
+    visits = [];
+    expect(faults).toEqual([]);
+  });
+
+  async function open(shown: WebPage, options: BrowserContextOptions = DESKTOP): Promise<Visit> {
+    website.show(shown);
+    const opened = await visit(browser, website.url, options, service.url);
+    visits.push(opened);
+    const { page } = opened;
+    await page.clock.setSystemTime(clock.now());
+    await page.addInitScript(`
+      globalThis.told = [];
+      for (const name of ["af-search", "af-cart", "af-confirmed"])
+        addEventListener(name, (event) => {
+          told.push({ name, detail: event.detail });
+          if (globalThis.prevented === name) event.preventDefault();
+        });`);
+    await page.goto("/");
+    await page.locator("#terms label").first().waitFor();
+    return opened;
+  }
+  const told = (page: Page, name: string): Promise<unknown> =>
+    page.evaluate(`told.filter((one) => one.name === "${name}").map(({ detail }) => detail)`);
+  async function tabTo(page: Page, id: string): Promise<void> {
+    for (let tabs = 0; (await page.evaluate("focused().id")) !== id; tabs += 1) {
+      if (tabs > 30) throw new Error(`Tab never reaches ${id}`);
+      await page.keyboard.press("Tab");
+    }
+  }
+
+  test.each([
+    ["en", 'lang="en"', "", DESKTOP, "light", "Go to checkout"],
+    ["fa", 'lang="fa-AF" dir="rtl"', "", PHONE, "dark", "رفتن به پرداخت"],
+    ["ps", 'lang="ps" dir="rtl"', "", DESKTOP, "dark", "تادیې ته ورشئ"],
+    [
+      "English on a page from right to left",
+      'lang="fa" dir="rtl"',
+      'lang="en"',
+      PHONE,
+      "light",
+      "Go to checkout",
+    ],
+  ] as const)(
+    "leads from a word to a promise by keyboard alone: %s",
+    async (name, root, attributes, size, colorScheme, goOn) => {
+      const body = `<af-domain-search ${attributes} checkout="SERVICE/checkout"></af-domain-search>`;
+      const { page, axe, picture } = await open({ body, root }, { ...size, colorScheme });
+      await tabTo(page, "query");
+      await page.keyboard.type("kabul");
+      await page.keyboard.press("Enter");
+      await done(page);
+      await tabTo(page, "add-kabul.af");
+      await page.keyboard.press("Enter");
+      await tabTo(page, "cart-confirm");
+      await page.keyboard.press("Enter");
+      await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+      expect(await read(page.locator("#cart-go-on"))).toBe(goOn);
+      expect(await page.evaluate("focused().id")).toBe("cart-go-on");
+      expect(await told(page, "af-search")).toEqual([{ q: "kabul" }]);
+      expect(await told(page, "af-cart")).toEqual([
+        { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
+      ]);
+      const [kept] = z.tuple([KEPT]).parse(await told(page, "af-confirmed"));
+      expect(kept.total).toEqual([{ amount: "26.99", currency: "USD" }]);
+      const keys = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) });
+      const { body: jwks } = await service.ask("/.well-known/jwks.json");
+      expect(await checkPromise(kept.promise, keys.parse(jwks), clock.now())).toMatchObject({
+        ok: true,
+        validUntilMs: Date.parse(kept.validUntil),
+        lines: [{ domain: "kabul.af", price: kept.total[0] }],
+      });
+      await picture(`embed-${name.replaceAll(" ", "-")}`);
+      expect(await axe()).toEqual([]);
+      expect(await page.evaluate(CUT)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(`${service.url}/checkout`);
+      await page.locator("#lines tr").first().waitFor();
+      await page.evaluate("globalThis.watched ??= { violations: [] }");
+    },
+  );
+
+  test.each([DESKTOP, PHONE])("looks the same whatever stylesheet the website has: %j", async (size) => {
+    const looks = async (css: string): Promise<unknown> => {
+      const { page, picture } = await open({ body: ONE_LINE, css }, size);
+      await searchFor(page, "kabul");
+      await row(page, "kabul.af").locator("button").press("Enter");
+      await page.locator("#query").focus();
+      await page.waitForTimeout(300);
+      await picture(`embed-hostile-${css.length}`);
+      return page.evaluate(LOOKS);
+    };
+    expect(await looks(HOSTILE)).toEqual(await looks("* { margin: 0 } h1 { display: none }"));
+  });
+
+  test("takes colours, fonts and the looks of its parts from the website where these are meant for it", async () => {
+    const css = `af-domain-search { --accent: rgb(1, 2, 3); --font: monospace }
+      af-domain-search::part(search) { border-radius: 0; text-transform: uppercase }`;
+    const { page } = await open({ body: ONE_LINE, css });
+    const looks = `(({ backgroundColor, fontFamily, borderRadius, textTransform }) =>
+      [backgroundColor, fontFamily, borderRadius, textTransform])(getComputedStyle(one("#search > button")))`;
+    expect(await page.evaluate(looks)).toEqual(["rgb(1, 2, 3)", "monospace", "0px", "uppercase"]);
+  });
+
+  test("can be there twice, be taken away and put back, and be in a dialog", async () => {
+    const body = `<af-domain-search id="left"></af-domain-search><dialog>
+      <af-domain-search id="right" tlds="com.af .org.af" years="2" q="kandahar"></af-domain-search></dialog>`;
+    const { page } = await open({ body });
+    const left = page.locator("#left");
+    const right = page.locator("#right");
+    const names = (where: "#left" | "#right"): Promise<string[]> => texts(page, `${where} .name .domain`);
+    await page.evaluate(`document.querySelector("dialog").showModal()`);
+    await right.locator('#search-status[data-kind="done"]').waitFor();
+    expect(await names("#right")).toEqual(["kandahar.com.af", "kandahar.org.af"]);
+    expect(await texts(page, "#right .names .price")).toEqual([
+      "$22.992 years · $11.50 a year",
+      "$19.992 years · $10.00 a year",
+    ]);
+    expect((await right.boundingBox())?.width).toBeGreaterThan(500);
+    await right.locator(".name button").first().click();
+    await page.keyboard.press("Escape");
+    await left.locator("#query").fill("kabul");
+    await page.keyboard.press("Enter");
+    await left.locator('#search-status[data-kind="done"]').waitFor();
+    expect(await names("#left")).toEqual(["kabul.af", "kabul.com.af", "kabul.net.af", "kabul.org.af"]);
+    expect(await names("#right")).toEqual(["kandahar.com.af", "kandahar.org.af"]);
+    expect(await texts(page, "#left .item .domain")).toEqual(["kandahar.com.af"]);
+
+    await page.evaluate(`(() => {
+      const left = document.querySelector("#left");
+      left.remove();
+      document.querySelector("main").append(left);
+    })()`);
+    await left.locator('#search-status[data-kind="done"]').waitFor();
+    expect(await names("#left")).toEqual(["kabul.af", "kabul.com.af", "kabul.net.af", "kabul.org.af"]);
+    await left.locator("[data-remove]").click();
+    expect(await right.locator(".item").count()).toBe(0);
+    await page.evaluate(`document.querySelector("#left").setAttribute("q", "balkh")`);
+    await left.locator('.name.exact[data-domain="balkh.af"]').waitFor();
+    await page.evaluate(`document.querySelector("#left").setAttribute("lang", "ps")`);
+    await left.getByRole("button", { name: "لټون" }).waitFor();
+  });
+
+  test("lets the website take over a search, the cart and the checkout", async () => {
+    const asked: string[] = [];
+    const { page } = await open({ body: `<af-domain-search checkout="/buy"></af-domain-search>` });
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const prevent = (name: string) => page.evaluate(`globalThis.prevented = "${name}"`);
+    for (const text of ["kabul", "kabul, herat"]) {
+      await prevent("af-search");
+      await enter(page, text);
+      await page.waitForTimeout(300);
+      expect(asked).not.toContain(text === "kabul" ? "/v1/search" : "/v1/availability");
+      asked.length = 0;
+    }
+    expect(await told(page, "af-search")).toEqual([{ q: "kabul" }, { q: "kabul, herat" }]);
+    await prevent("af-cart");
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    expect(await page.locator(".item").count()).toBe(0);
+    await prevent("af-confirmed");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+    expect(await page.locator("#cart-go-on").isVisible()).toBe(false);
+    await prevent("nothing");
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator("#cart-go-on").waitFor();
+    expect(await page.locator("#cart-checkout").getAttribute("action")).toBe("/buy");
+    expect(await told(page, "af-confirmed")).toHaveLength(2);
+  });
+
+  test.each([
+    ["en", "This search has not been set up for this website yet."],
+    ["fa", "این جستجو هنوز برای این ویب‌سایت تنظیم نشده است."],
+  ])(
+    "says plainly, and in detail on the console, that the service doesn't allow the website: %s",
+    async (language, sentence) => {
+      website.show({ body: ONE_LINE, root: `lang="${language}"` });
+      const context = await browser.newContext({ baseURL: website.url.replace("127.0.0.1", "localhost") });
+      const page = await context.newPage();
+      const said: string[] = [];
+      page.on("console", (message) => {
+        if (message.text().includes("af-domain-search")) said.push(message.text());
+      });
+      await page.goto("/");
+      await page.getByText(sentence).first().waitFor();
+      await enter(page, "kabul");
+      await page.waitForTimeout(2_000);
+      expect(await read(page.locator("#search-status"))).toBe(sentence);
+      expect(said).toEqual([
+        `<af-domain-search>: ${service.url} doesn't let this page read its answers. Add ${new URL(page.url()).origin} to its setting CORS_ORIGINS.`,
+      ]);
+      await context.close();
+    },
+  );
+
+  test("is one script of at most 30 kB that every origin may load", async () => {
+    const { headers, text } = await service.ask("/embed.js");
+    expect(headers).toMatchObject({
+      "access-control-allow-origin": "*",
+      "cross-origin-resource-policy": "cross-origin",
+      "cache-control": "public, max-age=300",
+    });
+    expect(text).not.toMatch(/\bimport\s*[("'{*]/);
+    for (const compress of [gzipSync, brotliCompressSync])
+      expect(compress(text).length).toBeLessThanOrEqual(30_000);
+  });
+});
