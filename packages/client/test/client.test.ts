@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
 import { createCart, heldUntilMs } from "../src/cart.js";
-import { createClient, type SearchEvent, StorefrontProblem } from "../src/client.js";
+import { type CartItem, createClient, type SearchEvent, StorefrontProblem } from "../src/client.js";
 import { now } from "../src/clock.js";
 import { until } from "../../../test/support/service.js";
 
@@ -373,6 +373,62 @@ describe("a cart", () => {
     cart.remove("kabul.af");
     expect(await confirming).toBeNull();
     expect(cart.state).toMatchObject({ phase: "open", items: [], problem: null });
+  });
+
+  test("can be restored with what an app stored, keeps what the app added to an item, and sends none of it", async () => {
+    let sent = "";
+    answers = [
+      (response, request) => {
+        request.on("data", (chunk: Buffer) => (sent += chunk.toString()));
+        request.on("end", () => json({ promise: "d.e.f", validUntil: soon(60_000) })(response, request));
+      },
+    ];
+    const cart = createCart<CartItem & { readonly label: string }>(createClient({ baseUrl }));
+    const items = ["b.af", "a.af"].map((domain) => ({ ...item, domain, label: domain.toUpperCase() }));
+    const quotes = { items: [], total: [], promise: "a.b.c", validUntil: soon(150) };
+    cart.restore({ items, quotes, heldUntilMs: now() + 150 });
+    expect(cart.state).toMatchObject({ phase: "confirmed", items, quotes: { promise: "a.b.c" } });
+    await until(() => cart.state.phase === "expired");
+    cart.add({ ...item, domain: "b.af", years: 2, label: "B" });
+    expect(cart.state.items.map(({ label }) => label)).toEqual(["B", "A.AF"]);
+    expect(await cart.confirm()).toBe("d.e.f");
+    expect(JSON.parse(sent)).toEqual({
+      items: [
+        { ...item, domain: "b.af", years: 2 },
+        { ...item, domain: "a.af" },
+      ],
+    });
+    cart.stop();
+  });
+
+  test("holds signed prices if a new answer has none because the names couldn't be checked, and drops them if one is taken", async () => {
+    const line = { ...item, tld: ".af", price: { amount: "1.00", currency: "USD" }, status: "available" };
+    const problem = { code: "upstream_timeout", detail: "Slow.", retryAfter: 5 };
+    const lines = [
+      line,
+      { ...line, price: null, status: "not_checked", problem },
+      { ...line, price: null, status: "taken" },
+    ];
+    answers = lines.map((one, at) =>
+      json({
+        items: [one],
+        total: [],
+        promise: at === 0 ? "a.b.c" : null,
+        validUntil: at === 0 ? soon(60_000) : null,
+      }),
+    );
+    const cart = createCart(createClient({ baseUrl }));
+    cart.add(item);
+    await cart.confirm();
+    expect(await cart.confirm()).toBeNull();
+    expect(cart.state).toMatchObject({
+      phase: "failed",
+      problem: { code: "upstream_timeout", retryAfter: 5 },
+      quotes: { promise: "a.b.c" },
+    });
+    expect(await cart.confirm()).toBeNull();
+    expect(cart.state).toMatchObject({ phase: "confirmed", quotes: { promise: null }, heldUntilMs: null });
+    cart.stop();
   });
 
   test("reports why it waits and why it fails, and holds twenty names", async () => {

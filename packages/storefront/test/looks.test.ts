@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import type { Route } from "playwright-core";
 import { refusal } from "../../../test/browser/answers.js";
 import { describeWithBrowser, DESKTOP, PHONE } from "../../../test/browser/browser.js";
-import { CUT, looked } from "../../../test/browser/looks.js";
+import { looked } from "../../../test/browser/looks.js";
 import { done, openShop, row, searchFor, texts, read } from "../../../test/browser/storefront.js";
 
 /** Touch targets that are smaller than 44 px, with their sizes. */
@@ -118,35 +118,6 @@ describeWithBrowser("the storefront", () => {
     expect(await moved()).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
   });
-
-  test.each(
-    looked(
-      [
-        ["light", "en", "desktop"],
-        ["dark", "en", "phone"],
-        ["light", "fa", "phone"],
-        ["dark", "ps", "phone"],
-        ["dark", "fa", "desktop"],
-        ["light", "ps", "desktop"],
-      ] as const,
-      3,
-    ),
-  )(
-    "has no axe violations before and after a search, and no cut text: %s, %s, %s",
-    async (colorScheme, language, size) => {
-      const { page, axe, picture } = await shop.visitor({
-        colorScheme,
-        language,
-        ...(size === "desktop" ? DESKTOP : PHONE),
-      });
-      expect(await axe()).toEqual([]);
-      await searchFor(page, "gold");
-      await page.locator(".name .button").first().click();
-      await picture(`storefront-${colorScheme}-${language}-${size}`);
-      expect(await axe()).toEqual([]);
-      expect(await page.evaluate(CUT)).toEqual([]);
-    },
-  );
 
   test.each(looked(["ps", "en", "fa"]))("fits a phone: %s", async (language) => {
     // The part of the screen that an on-screen keyboard leaves.

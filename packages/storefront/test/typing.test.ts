@@ -21,7 +21,7 @@ const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.u
 const TLDS_SOLD = 4;
 
 /** Typed with only the page's clock replaced, so that a busy machine doesn't cause a pause. */
-const NAMES = ["saffronmarket", "kabul", "my-shop24", "zaranj.af", "www.bamyan-tours.com.af", "افغانستان"];
+const NAMES = ["my-shop24", "www.bamyan-tours.com.af", "افغانستان"];
 /** 100 labels from the file named by `TYPING_NAMES_FILE`, one a line, typed in real time. */
 const CORPUS = (process.env["TYPING_NAMES_FILE"] ?? "") === "" ? [] : corpus();
 

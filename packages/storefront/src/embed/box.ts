@@ -6,19 +6,8 @@ import { count, seconds, years } from "./language.js";
 import type { Meaning } from "./query.js";
 import { hasUnknown, type Row } from "./rows.js";
 import type { Scene } from "./scene.js";
-import type { Found } from "./search.js";
 import { isolated } from "./texts/isolates.js";
 import { causeOf, wordsFor } from "./texts/texts.js";
-
-export interface BoxScene extends Scene {
-  readonly text: string;
-  readonly found: Found;
-  readonly tlds: readonly string[];
-  type(text: string): void;
-  search(text: string): void;
-  retry(): void;
-  chooseTerm(years: number): void;
-}
 
 const EXAMPLES = ["kabul", "gold.af", "google.af", "کابل"];
 /** A search that still has this many of its 30 seconds left, and no answer, is called slow. */
@@ -26,7 +15,7 @@ const SLOW_WITH_LEFT = 27;
 /** Longer queries are shortened. This many characters fit into two lines on a phone. */
 const LONG = 32;
 
-export function drawBox(scene: BoxScene) {
+export function drawBox(scene: Scene) {
   const { texts, shop, text, found } = scene;
   const { phase, problem, meaning, rows } = found;
   const isRefused = problem?.code === "invalid_request";
@@ -110,7 +99,7 @@ export function drawBox(scene: BoxScene) {
 }
 
 /** The box has a single line, so the names of a list that is pasted, dropped or inserted by a keyboard are separated by commas. */
-function insert({ type }: BoxScene, event: Event, data: DataTransfer | null, typed?: string | null): void {
+function insert({ type }: Scene, event: Event, data: DataTransfer | null, typed?: string | null): void {
   const text = (typed ?? data?.getData("text/plain") ?? "").trim();
   const box = event.target;
   if (!/[\r\n\t]/.test(text) || !(box instanceof HTMLInputElement)) return;
@@ -120,7 +109,7 @@ function insert({ type }: BoxScene, event: Event, data: DataTransfer | null, typ
   type(box.value);
 }
 
-export function statusText({ texts, shop, text, found, tlds }: BoxScene): string {
+export function statusText({ texts, shop, text, found, tlds }: Scene): string {
   const { phase, meaning, problem, rows, untilMs } = found;
   if (shop.isClosed) return texts.notAllowed;
   // A wait for the registry isn't shorter when the connection is back, so it is still counted down.

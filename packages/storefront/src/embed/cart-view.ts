@@ -11,23 +11,12 @@ import type { Scene } from "./scene.js";
 import { isolated } from "./texts/isolates.js";
 import { adviceFor, causeOf, reasonFor, wordsFor } from "./texts/texts.js";
 
-/** What the cart needs besides. */
-export interface CartScene extends Scene {
-  readonly tlds: readonly string[];
-  /** Where signed carts are posted; empty: nowhere. */
-  readonly checkout: string;
-  remove(item: Wanted): void;
-  setTerm(item: Wanted, years: number): void;
-  undo(): void;
-  confirm(): void;
-}
-
 /** The whole seconds from now to that time of `now()`. */
 export function secondsTo(timeMs: number | null): number {
   return Math.max(0, Math.ceil(((timeMs ?? 0) - now()) / 1000));
 }
 
-export function drawCart(scene: CartScene) {
+export function drawCart(scene: Scene) {
   const { texts, shop, checkout } = scene;
   const { cart } = shop;
   const { items, quotes, removed, state } = cart;
@@ -108,7 +97,7 @@ export function drawCart(scene: CartScene) {
 }
 
 /** The total and how it stands, for screen readers. */
-export function summaryOf(scene: CartScene): string {
+export function summaryOf(scene: Scene): string {
   return scene.shop.cart.items.length === 0 ? "" : `${totalText(scene)} ${cartText(scene)}`;
 }
 
@@ -131,7 +120,7 @@ function kindOf({ shop: { cart } }: Scene, isWhole: boolean): string {
   return isWhole && !cart.isChanged ? "confirmed" : "problem";
 }
 
-export function cartText(scene: CartScene): string {
+export function cartText(scene: Scene): string {
   const { texts, shop, tlds } = scene;
   const { cart } = shop;
   const { phase, problem, untilMs } = cart.state;
@@ -148,7 +137,7 @@ export function cartText(scene: CartScene): string {
   return [whose + why, ...heldText(scene)].join(" ");
 }
 
-function confirmedText(scene: CartScene): string {
+function confirmedText(scene: Scene): string {
   const { texts, shop } = scene;
   const { quotes, items, state, isChanged } = shop.cart;
   if (quotes === null) return heldText(scene)[0] ?? texts.notAsked;
@@ -172,12 +161,12 @@ function heldText({ texts, shop }: Scene): string[] {
 }
 
 /** Why the service rejects a line, as it does if the name's ending or term is no longer sold; null if it doesn't. */
-function rejectionOf({ texts, shop, tlds }: CartScene, at: number): string | null {
+function rejectionOf({ texts, shop, tlds }: Scene, at: number): string | null {
   const error = shop.cart.state.problem?.errors.find(({ field }) => field.startsWith(`items[${at}].`));
   return error === undefined ? null : reasonFor(texts, error, tlds);
 }
 
-function drawItem(scene: CartScene, item: Wanted, at: number) {
+function drawItem(scene: Scene, item: Wanted, at: number) {
   const { texts, shop } = scene;
   const { domain, unicodeName, tld, premium } = item;
   const line = lineOf(shop.cart.quotes, domain);

@@ -4,14 +4,15 @@
  */
 import { html, render } from "lit-html";
 import { now } from "../../../client/src/clock.js";
-import { type BoxScene, drawBox, statusText } from "./box.js";
+import { drawBox, statusText } from "./box.js";
 import type { Wanted } from "./cart.js";
-import { type CartScene, cartText, drawCart, summaryOf, totalOf } from "./cart-view.js";
+import { cartText, drawCart, summaryOf, totalOf } from "./cart-view.js";
 import css from "./embed.css";
 import { count, tagOf, textsIn } from "./language.js";
 import { nearest } from "./offers.js";
 import { drawResults, spokenResult } from "./results.js";
 import { knownExact } from "./rows.js";
+import type { Scene } from "./scene.js";
 import { type Found, Search } from "./search.js";
 import { type News, type Shop, shopAt } from "./shop.js";
 import { store, stored } from "./storage.js";
@@ -169,7 +170,7 @@ export class DomainSearch extends HTMLElement {
     );
   }
 
-  #scene(): (BoxScene & CartScene) | null {
+  #scene(): Scene | null {
     const [shop, search] = [this.#shop, this.#search];
     if (shop === null || search === null) return null;
     const { cart } = shop;
@@ -188,22 +189,23 @@ export class DomainSearch extends HTMLElement {
       text: search.text,
       found: search.found,
       checkout: isTakenOver ? "" : (this.getAttribute("checkout") ?? ""),
-      type: (text: string) => search.type(text),
-      search: (text: string) => search.search(text),
+      type: (text) => search.type(text),
+      search: (text) => search.search(text),
       retry: () => search.retry(),
-      chooseTerm: (years: number) => {
+      chooseTerm: (years) => {
         store(termKey, years);
         this.#redraw();
       },
-      add: (item: Wanted) => cart.add(item, ask),
-      remove: (item: Wanted) => {
-        this.#next = "#cart-undo";
+      add: (item) => cart.add(item, ask),
+      remove: (item) => {
         cart.remove(item, ask);
+        if (!cart.has(item.domain)) this.#next = "#cart-undo";
       },
-      setTerm: (item: Wanted, years: number) => cart.setTerm(item, years, ask),
+      setTerm: (item, years) => cart.setTerm(item, years, ask),
       undo: () => {
-        this.#next = `[id="remove-${cart.removed?.domain}"]`;
+        const { domain = "" } = cart.removed ?? {};
         cart.undo(ask);
+        if (cart.has(domain)) this.#next = `[id="remove-${domain}"]`;
       },
       confirm: () => {
         this.#hasConfirmed = true;
@@ -237,7 +239,7 @@ export class DomainSearch extends HTMLElement {
       this.#tick = setTimeout(this.#redraw, Math.min(1000, ...leftMs));
   }
 
-  #contents(scene: BoxScene & CartScene) {
+  #contents(scene: Scene) {
     const { texts, shop, found } = scene;
     const { items, removed } = shop.cart;
     const hasRows = found.rows.length > 0;
