@@ -302,7 +302,7 @@ describeWithBrowser("the cart", () => {
     });
     expect(await read(status(page))).toMatch(/\(13:59\sleft\)\.$/);
     expect(await read(page.locator("#live"))).toMatch(/14:59/);
-    await page.clock.runFor(15 * 60_000);
+    await page.clock.fastForward(15 * 60_000);
     expect(await read(status(page))).toBe("This price has expired. Confirm it again.");
     expect(await read(page.locator("#live"))).toBe("This price has expired. Confirm it again.");
     await shop.clock.advance(17 * 60_000);
@@ -320,7 +320,7 @@ describeWithBrowser("the cart", () => {
     await confirmed(page);
     expect(await read(total(page))).toBe("Total: $24.99");
     await shop.clock.advance(1_000_000);
-    await page.clock.runFor(1_000_000);
+    await page.clock.fastForward(1_000_000);
     await status(page).getByText("This price has expired.").waitFor();
     await page.locator(".amount").first().getByText("$26.99", { exact: true }).waitFor();
     const answers = [refusal("quota_exhausted", 503, 12)];

@@ -124,7 +124,7 @@ describeWithBrowser("an order", () => {
     const requested = page.waitForRequest(script);
     await page.locator("#cart-go-on").press("Enter");
     await requested;
-    await page.clock.runFor(16 * 60_000);
+    await page.clock.fastForward(16 * 60_000);
     load();
     await page.locator('#notice[data-kind="expired"]').waitFor();
     expect(await page.locator("#order").isVisible()).toBe(false);

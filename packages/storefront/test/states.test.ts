@@ -143,7 +143,7 @@ const JOURNEYS: readonly Journey[] = [
       "cart, no longer held": async (page) => {
         await put(page, "kabul.af");
         await confirm(page, "confirmed");
-        await page.clock.runFor(16 * 60_000);
+        await page.clock.fastForward(16 * 60_000);
       },
     },
   },

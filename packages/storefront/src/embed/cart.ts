@@ -72,6 +72,8 @@ export class Cart {
   #before: CartState<Wanted>;
   #shown: readonly (Money | null)[] = [];
   #removed: Removed | null = null;
+  /** Names for which the list has had a newer price. */
+  readonly #outdated = new WeakSet<Wanted>();
   #confirmedAtMs = 0;
   /** Whether a confirmed price isn't the one that was shown before. */
   isChanged = false;
@@ -102,7 +104,8 @@ export class Cart {
   get items(): readonly Wanted[] {
     return this.state.items.map((item) => {
       const price = this.#listed(item);
-      return price && item.listed !== null && item.listed !== price.amount ? { ...item, price } : item;
+      if (price && item.listed !== null && item.listed !== price.amount) this.#outdated.add(item);
+      return price && this.#outdated.has(item) ? { ...item, price } : item;
     });
   }
 

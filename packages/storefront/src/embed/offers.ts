@@ -11,7 +11,7 @@ export interface Offer {
   readonly regular: Money | null;
 }
 
-/** The amounts in the price list when an answer was first shown. */
+/** The amounts in the price list when an answer was first shown; empty once the list has had another one, which is newer. */
 const listedThen = {
   registration: new WeakMap<Availability, string>(),
   renewal: new WeakMap<Availability, string>(),
@@ -27,8 +27,9 @@ function newer(
   if (listed === undefined) return answered;
   const then = listedThen[action];
   const amountThen = then.get(result) ?? listed.amount;
-  then.set(result, amountThen);
-  return amountThen === listed.amount ? answered : listed;
+  const isAsThen = amountThen === listed.amount;
+  then.set(result, isAsThen ? amountThen : "");
+  return isAsThen ? answered : listed;
 }
 
 /** The list price for the term; if that isn't sold, for the next shorter one, or the shortest. */
