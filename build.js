@@ -50,7 +50,7 @@ await esbuild.build({
     {
       name: "templates-and-stylesheet",
       setup(build) {
-        build.onLoad({ filter: /storefront\/src\/.*\.ts$/ }, withoutIndentation);
+        build.onLoad({ filter: /storefront[\\/]src[\\/].*\.ts$/ }, withoutIndentation);
         build.onLoad({ filter: /\.css$/ }, asText);
       },
     },
