@@ -122,12 +122,12 @@ describe("the demo checkout", () => {
 });
 
 describe("the storefront", () => {
-  const formIn = ({ text }: Answer): string | undefined => /<form\s[^>]*method="post"[^>]*>/.exec(text)?.[0];
+  const searchIn = ({ text }: Answer): string | undefined => /<af-domain-search\s[^>]*>/.exec(text)?.[0];
 
   test("posts to the demo checkout in sandbox mode", async () => {
     const service = await startService({ clock: new FakeClock() });
     const page = await service.ask("/");
-    expect(formIn(page)).toContain('action="/checkout"');
+    expect(searchIn(page)).toContain('checkout="/checkout"');
     expect(page.headers["content-security-policy"]).toContain("form-action 'self';");
     await service.close();
   });
@@ -136,7 +136,7 @@ describe("the storefront", () => {
     const env = { CHECKOUT_URL: 'https://pay.example.af/cart?shop="1"&x=2' };
     const service = await startService({ clock: new FakeClock(), env });
     const page = await service.ask("/");
-    expect(formIn(page)).toContain('action="https://pay.example.af/cart?shop=%221%22&amp;x=2"');
+    expect(searchIn(page)).toContain('checkout="https://pay.example.af/cart?shop=%221%22&amp;x=2"');
     expect(page.headers["content-security-policy"]).toContain("form-action https://pay.example.af;");
     for (const path of ["/checkout", "/assets/checkout/checkout.js"])
       expect((await service.ask(path)).status).toBe(404);
@@ -153,7 +153,7 @@ describe("the storefront", () => {
       }),
     });
     const page = await service.ask("/");
-    expect(formIn(page)).toContain('action=""');
+    expect(searchIn(page)).toContain('checkout=""');
     expect(page.headers["content-security-policy"]).toContain("form-action 'none';");
     expect((await service.ask("/checkout")).status).toBe(404);
     await service.close();

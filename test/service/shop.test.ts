@@ -28,12 +28,9 @@ function shopIn({ text }: Answer): unknown {
 }
 
 test("the page shows who runs the shop as soon as the file says so, and may load the shop's logo", async () => {
-  expect(shopIn(await service.ask("/"))).toMatchObject({
-    name: null,
-    logo: null,
-    tlds: [".af", ".com.af", ".net.af", ".org.af"],
-    sells: false,
-  });
+  const first = await service.ask("/");
+  expect(shopIn(first)).toMatchObject({ name: null, logo: null, sells: false });
+  expect(first.text).toContain('tlds=".af,.com.af,.net.af,.org.af"');
   const shop = 'shop: { name: "</script>Names", logo: https://cdn.example.af/logo.svg }';
   writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, shop));
   await clock.advance(1_500);
