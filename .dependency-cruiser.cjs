@@ -52,7 +52,7 @@ const rooms = {
   "staff/account\\.ts": seen,
   // What the next owner needs, in files or in Redis; then who may call the upstream; at last, outside of HTTP, who hands requests on.
   "store\\.ts": [...words, "staff/audit.ts", "staff/act-file.ts", "retail/"],
-  "fleet/(?:redis-(?:connection|link|store)|address)\\.ts": [
+  "fleet/(?:redis-(?:link|store)|address)\\.ts": [
     ...words,
     "redis.ts",
     "redis-address.ts",
@@ -100,7 +100,7 @@ const homes = {
   "lossless-json": "upstream/",
   "lru-cache": "(?:facts/|(?:bounded-map|http/finished-answers|fleet/follower)\\.ts$)",
   winston: "logger\\.ts$",
-  ioredis: "fleet/redis-connection\\.ts$",
+  ioredis: "fleet/redis-link\\.ts$",
   express: "(?:app\\.ts$|http/|fleet/follower\\.ts$)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise-check|customers/customer-tokens)\\.ts$",

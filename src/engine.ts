@@ -10,8 +10,9 @@ import { createFleet, type Fleet } from "./fleet/lease.js";
 import { createRedisStore } from "./fleet/redis-store.js";
 import type { Log } from "./logger.js";
 import { createNotebook, type Notebook } from "./facts/notebook.js";
-import type { Quota } from "./quota/quota.js";
+import type { Quota } from "./quota/line.js";
 import { createQuotas } from "./quota/quotas.js";
+import { createRecords } from "./quota/record.js";
 import type { RedisLink } from "./redis.js";
 import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
 import { createNameKinds, savedNames } from "./retail/name-kinds.js";
@@ -115,7 +116,6 @@ export function createEngine(settings: EngineSettings): Engine {
       ? null
       : createFleet({
           ...config.quota,
-          budget: config.quota.limit - config.quota.headroom,
           link: redis,
           url: settings.url,
           upstreamId,
@@ -126,7 +126,7 @@ export function createEngine(settings: EngineSettings): Engine {
         });
   const quotas = createQuotas({
     ...config.quota,
-    home: isSandbox ? "memory" : fleet ? { leases: fleet } : { directory: config.stateDir },
+    home: isSandbox ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock)),
     clock,
     log,
   });

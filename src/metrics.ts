@@ -1,6 +1,6 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
 import { perLane } from "./quota/lane.js";
-import type { LaneFigures, QuotaSnapshot } from "./quota/quota.js";
+import type { LaneFigures, QuotaSnapshot } from "./quota/figures.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {

@@ -2,17 +2,6 @@
  * What the service asks of Redis. Every command ends within half a second and is rejected instead of queued while Redis is unreachable, so every
  * caller must be able to continue without it.
  */
-import { hash } from "node:crypto";
-
-/** A Lua script with the SHA-1 by which Redis caches it. */
-export interface RedisScript {
-  readonly text: string;
-  readonly sha1: string;
-}
-
-export function redisScript(text: string): RedisScript {
-  return { text, sha1: hash("sha1", text, "hex") };
-}
 
 /** The error of every command that was refused, not answered in time, or not sent because there is no connection. */
 export class RedisGoneError extends Error {
@@ -27,7 +16,6 @@ export interface RedisLink {
   state(): RedisState;
   /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
   firstContact(withinMs: number): Promise<void>;
-  run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown>;
   command(name: string, ...args: readonly (string | number)[]): Promise<unknown>;
   /** Calls `act` each time Redis works again, the first time included. */
   onReachable(act: () => void): void;

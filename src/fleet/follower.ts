@@ -2,8 +2,9 @@
  * What a replica does with requests that only the owner can answer: hands them on over HTTP, whole and once, with the visitor's address, streams and
  * aborts included. While the owner can't be reached, an earlier answer is repeated for as long as the owner allowed.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
-import { Agent, type IncomingMessage, request as send } from "node:http";
+import { hash, timingSafeEqual } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { Agent, type IncomingMessage, type OutgoingHttpHeaders, request as send } from "node:http";
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
@@ -23,7 +24,7 @@ const CONNECT_TIMEOUT_MS = 1_000;
 /** By then there is usually another owner, or the same one again. */
 const RETRY_MS = 3_000;
 
-/** Fields that concern one connection (RFC 9110, section 7.6.1). */
+/** Fields that concern one connection (RFC 9110, section 7.6.1), or this replica alone. */
 const OF_CONNECTION = new Set([
   "connection",
   "keep-alive",
@@ -32,14 +33,16 @@ const OF_CONNECTION = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
+  "expect",
+  FRESH_FOR,
 ]);
 
-interface Finished {
+interface Kept {
   readonly status: number;
-  readonly headers: readonly (readonly [string, string | string[]])[];
+  readonly headers: OutgoingHttpHeaders;
   readonly body: Buffer;
   /** Monotonic. */
-  readonly atMs: number;
+  readonly at: number;
   readonly freshUntilAt: number;
 }
 
@@ -65,10 +68,10 @@ export function createFollower(
 ): Follower {
   const agent = new Agent({ keepAlive: true, maxSockets: 1024 });
   const handed = new WeakSet<IncomingMessage>();
-  const finished = new LRUCache<string, Finished>({ max: MAX_REPEATED });
-  const outstanding = new Set<() => void>();
+  const answers = new LRUCache<string, Kept>({ max: MAX_REPEATED });
   let hasReached: boolean | null = null;
   let ownerId = fleet.owner()?.id;
+  let untilChange = new AbortController();
 
   // A former owner that hangs would never answer.
   fleet.onChange(() => {
@@ -76,103 +79,72 @@ export function createFollower(
     if (id === ownerId) return;
     ownerId = id;
     hasReached = null;
-    for (const abort of outstanding) abort();
+    untilChange.abort();
+    untilChange = new AbortController();
+    setMaxListeners(0, untilChange.signal);
   });
 
   const isOwn = ({ url = "" }: Pick<IncomingMessage, "url">): boolean =>
     (fleet.role() === "owner" && takingOver() === null) || !/^\/v1(?:[/?]|$)/.test(url);
 
-  function answerFor(request: Request, maxAgeMs: number): Finished | null {
-    const known = request.method === "GET" ? finished.get(keyOf(request)) : undefined;
+  /** Sends a kept answer that is fresh and at most this old; returns whether there is one. */
+  function repeat(request: Request, response: Response, maxAgeMs = Infinity): boolean {
+    const known = request.method === "GET" ? answers.get(keyOf(request)) : undefined;
     const now = clock.monotonic();
-    return known !== undefined && now < known.freshUntilAt && now - known.atMs < maxAgeMs ? known : null;
+    if (known === undefined || now >= known.freshUntilAt || now - known.at >= maxAgeMs) return false;
+    setHeaders(response, known.headers);
+    const isSame = isNotModified(request.headers["if-none-match"], String(response.getHeader("etag")));
+    response.statusCode = isSame ? 304 : known.status;
+    response.end(isSame ? undefined : known.body);
+    return true;
   }
 
-  function forward(
-    owner: Member,
-    address: string,
-    request: Request,
-    response: Response,
-    fail: (error: Error) => void,
-  ): void {
-    const headers: Record<string, string | string[]> = {};
-    for (const [name, value] of Object.entries(request.headers))
-      if (value !== undefined && !OF_CONNECTION.has(name) && name !== "expect") headers[name] = value;
-    const outgoing = send(new URL(request.originalUrl, owner.url), {
+  function forward({ url, token }: Member, address: string, request: Request, response: Response) {
+    const outgoing = send(new URL(request.originalUrl, url), {
       method: request.method,
       agent,
+      signal: untilChange.signal,
       headers: {
-        ...headers,
+        ...withoutConnection(request.headers),
         "x-request-id": String(response.getHeader("x-request-id")),
-        [TOKEN]: owner.token,
+        [TOKEN]: token,
         [ADDRESS]: address,
       },
-      timeout: CONNECT_TIMEOUT_MS,
     });
-    const abort = (): void => void outgoing.destroy(new Error("the owner has changed"));
-    outstanding.add(abort);
-    const end = (): void => void outstanding.delete(abort);
+    // Only for connecting: the owner may take as long as it needs.
+    outgoing.setTimeout(CONNECT_TIMEOUT_MS, () => outgoing.destroy(new Error("the owner isn't reached")));
     outgoing.on("socket", (socket) => {
-      // Only for connecting: the owner may take as long as it needs.
-      if (socket.connecting) socket.once("connect", () => socket.setTimeout(0));
-      else socket.setTimeout(0);
-    });
-    outgoing.on("timeout", () => outgoing.destroy(new Error("the owner doesn't accept connections")));
-    outgoing.on("error", (error) => {
-      end();
-      if (response.headersSent) response.destroy();
-      else fail(error);
-    });
-    outgoing.on("response", (answer) => {
-      hasReached = true;
-      if (isOfNoOwner(answer)) {
-        answer.resume();
-        end();
-        fail(new Error("the owner has changed"));
-        return;
-      }
-      relay(request, response, answer);
-      answer.on("close", end);
+      if (!socket.connecting) outgoing.setTimeout(0);
+      else socket.once("connect", () => outgoing.setTimeout(0));
     });
     response.on("close", () => {
       if (!response.writableFinished) outgoing.destroy();
     });
     request.pipe(outgoing);
+    return outgoing;
   }
 
-  /** Sends the answer on, and keeps it if the owner allows. */
+  /** Sends the owner's answer on, and keeps it if the owner allows. */
   function relay(request: Request, response: Response, answer: IncomingMessage): void {
-    const { [FRESH_FOR]: freshFor, ...fields } = answer.headers;
-    const headers = Object.entries(fields).flatMap(([name, value]) =>
-      value === undefined || OF_CONNECTION.has(name) ? [] : [[name, value] as const],
-    );
-    const status = answer.statusCode ?? 502;
-    const kept = status === 503 ? answerFor(request, Infinity) : null;
-    if (kept !== null) {
-      answer.resume();
-      repeat(kept, request, response);
-      return;
-    }
+    const { statusCode: status = 502, headers } = answer;
+    const fields = withoutConnection(headers);
+    if (status === 503 && repeat(request, response)) return void answer.resume();
     response.statusCode = status;
-    if (isPublic(answer.headers["cache-control"] ?? ""))
+    if (isPublic(headers["cache-control"] ?? ""))
       for (const name of CLIENT_FIELDS) response.removeHeader(name);
-    for (const [name, value] of headers) response.setHeader(name, value);
+    setHeaders(response, fields);
     response.flushHeaders();
-    const freshForMs = Number(freshFor);
-    const chunks: Buffer[] | null = status === 200 && request.method === "GET" && freshForMs > 0 ? [] : null;
-    answer.on("data", (chunk: Buffer) => chunks?.push(chunk));
-    answer.on("end", () => {
-      if (chunks === null) return;
-      const atMs = clock.monotonic();
-      const kept = headers.filter(([name]) => name !== "x-request-id" && name !== "date");
-      finished.set(keyOf(request), {
-        status,
-        headers: kept,
-        body: Buffer.concat(chunks),
-        atMs,
-        freshUntilAt: atMs + freshForMs,
+    const freshForMs = Number(headers[FRESH_FOR] ?? 0);
+    const chunks: Buffer[] = [];
+    if (status === 200 && request.method === "GET" && freshForMs > 0) {
+      const { "x-request-id": _id, date: _date, ...kept } = fields;
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      answer.on("end", () => {
+        const at = clock.monotonic();
+        const body = Buffer.concat(chunks);
+        answers.set(keyOf(request), { status, headers: kept, body, at, freshUntilAt: at + freshForMs });
       });
-    });
+    }
     answer.on("error", () => response.destroy());
     answer.pipe(response);
   }
@@ -190,30 +162,34 @@ export function createFollower(
     handOn: (addressOf) => (request, response, next) => {
       if (isOwn(request)) return next();
       const taken = fleet.role() === "owner" ? takingOver() : null;
-      if (taken !== null)
-        return void taken.then(() => {
-          next();
-        });
+      if (taken !== null) return void taken.then(() => next());
       // A forwarded request is never forwarded again, or two replicas could send it back and forth.
       if (handed.has(request)) {
         response.setHeader(TOKEN, "not the owner");
         return next(unavailable(RETRY_MS));
       }
-      const recent = answerFor(request, REPEATED_MS);
-      if (recent !== null) return repeat(recent, request, response);
-      const owner = fleet.owner();
+      if (repeat(request, response, REPEATED_MS)) return;
       const fail = (): void => {
         hasReached = false;
-        next(unavailable(RETRY_MS));
+        if (response.headersSent) response.destroy();
+        else next(unavailable(RETRY_MS));
       };
-      if (owner === null) fail();
-      else forward(owner, addressOf(request), request, response, fail);
+      const owner = fleet.owner();
+      if (owner === null) return fail();
+      const outgoing = forward(owner, addressOf(request), request, response);
+      outgoing.on("error", fail);
+      outgoing.on("response", (answer) => {
+        if (answer.headers[TOKEN] !== undefined) {
+          answer.resume();
+          return fail();
+        }
+        hasReached = true;
+        relay(request, response, answer);
+      });
     },
     insteadOfFailing: (error: unknown, request, response, next) => {
       const isUnavailable = error instanceof ServiceError && PROBLEMS[error.code].status === 503;
-      const known = isUnavailable ? answerFor(request, Infinity) : null;
-      if (known === null) next(error);
-      else repeat(known, request, response);
+      if (!isUnavailable || !repeat(request, response)) next(error);
     },
     reachesOwner: () => hasReached,
     close() {
@@ -222,12 +198,13 @@ export function createFollower(
   };
 }
 
-function repeat({ status, headers, body }: Finished, request: Request, response: Response): void {
-  for (const [name, value] of headers) response.setHeader(name, value);
-  const etag = response.getHeader("etag");
-  const isKnown = typeof etag === "string" && isNotModified(request.headers["if-none-match"], etag);
-  response.statusCode = isKnown ? 304 : status;
-  response.end(isKnown ? undefined : body);
+function withoutConnection(headers: IncomingMessage["headers"]): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name)));
+}
+
+function setHeaders(response: Response, headers: OutgoingHttpHeaders): void {
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined) response.setHeader(name, value);
 }
 
 /** Another Accept or Origin may get another answer. */
@@ -235,11 +212,7 @@ function keyOf({ originalUrl, headers }: Request): string {
   return `${headers.accept ?? ""} ${headers.origin ?? ""} ${originalUrl}`;
 }
 
-function isOfNoOwner({ headers }: IncomingMessage): boolean {
-  return headers[TOKEN] !== undefined;
-}
-
 function isSame(given: string, expected: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  const digest = (text: string): Buffer => hash("sha256", text, "buffer");
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -8,11 +8,17 @@ import { type Clock, every } from "../clock.js";
 import { unavailable } from "../errors.js";
 import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
-import type { Note } from "../quota/quota.js";
-import type { Beginning, Leases } from "../quota/quotas.js";
-import { graceMsOf, occupiedMsOf } from "../quota/slot-table.js";
-import { handedPlace } from "../quota/tickets.js";
-import { type RedisLink, redisScript } from "../redis.js";
+import {
+  aged,
+  allSpent,
+  type ColdStart,
+  type Home,
+  type Note,
+  nothingKnown,
+  noteShape,
+} from "../quota/note.js";
+import type { BudgetSettings } from "../quota/slot-table.js";
+import type { RedisLink } from "../redis.js";
 
 const LEASE_MS = 6_000;
 const RIGHT_MS = 4_000;
@@ -26,7 +32,7 @@ const NOTE_MS = 10_000;
  * Extends the lease ARGV[1], or takes it as ARGV[2] if nobody holds it: at once with a note or for its last owner, otherwise if ARGV[4] is 1; never as "". Returns
  * the state, the holder or the last owner, and a note of this server that is at most ARGV[5] ms old, with its age.
  */
-const TAKE = redisScript(`
+const TAKE = `
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[3]) return { 'mine', holder } end
 if holder then return { 'other', holder } end
@@ -39,17 +45,17 @@ local time = redis.call('TIME')
 local age = time[1] * 1000 + math.floor(time[2] / 1000) - (note[1] or 0)
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 if note[2] ~= run or age < 0 or age > tonumber(ARGV[5]) then return { 'taken', last } end
-return { 'taken', last, age, note[3] }`);
+return { 'taken', last, age, note[3] }`;
 
 /** Gives up the lease of ARGV[1] and leaves the note ARGV[2] for the next owner. */
-const GIVE_UP = redisScript(`
+const GIVE_UP = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local time = redis.call('TIME')
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local at = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', KEYS[1] .. ':note', 'at', at, 'run', run, 'text', ARGV[2])
 redis.call('PEXPIRE', KEYS[1] .. ':note', ARGV[3])
-return redis.call('DEL', KEYS[1])`);
+return redis.call('DEL', KEYS[1])`;
 
 const replyShape = z.union([
   z.tuple([z.string(), z.string()]),
@@ -59,17 +65,10 @@ const memberShape = z.object({ id: z.string(), url: z.string(), token: z.string(
 /** Where a replica is reached, and the token that it demands of requests that others hand on to it. */
 export type Member = z.infer<typeof memberShape>;
 
-const noteShape = z.object({
-  windowMs: z.number(),
-  slots: z.array(z.number()),
-  pausedForMs: z.number(),
-  places: z.array(handedPlace),
-});
-
 /** `none`: no owner is known. */
 export type Role = "owner" | "follower" | "none";
 
-export interface Fleet extends Leases {
+export interface Fleet extends Required<Home> {
   role(): Role;
   /** Since when; wall clock. */
   roleSinceMs(): number;
@@ -84,7 +83,7 @@ export interface Fleet extends Leases {
   stop(): void;
 }
 
-export interface FleetSettings {
+export interface FleetSettings extends BudgetSettings {
   readonly link: RedisLink;
   /** Where other replicas reach this one; read when it becomes the owner. */
   readonly url: () => string;
@@ -92,10 +91,7 @@ export interface FleetSettings {
   readonly upstreamId: string;
   /** The fingerprint of the credential in use. */
   readonly credentialInUse: () => string;
-  readonly windowMs: number;
-  readonly budget: number;
-  readonly headroom: number;
-  readonly coldStart: "assume-spent" | "assume-free";
+  readonly coldStart: ColdStart;
   readonly clock: Clock;
   /** Counts suspensions of the machine, after which another process may be the owner. */
   readonly factClock: Clock;
@@ -109,8 +105,9 @@ interface Lease {
    * its taking finds a stranger's lease, and a former owner finds out that somebody was in between.
    */
   value: string;
-  /** What was known when this process became the owner; null unless it is. */
-  beginning: Beginning | null;
+  /** Whether this process is the owner, and what it then knew of earlier calls. */
+  isOwn: boolean;
+  note: Note | null;
   owner: Member | null;
   missingSinceAt: number | null;
   hasSeenOwner: boolean;
@@ -119,7 +116,7 @@ interface Lease {
 }
 
 export function createFleet(settings: FleetSettings): Fleet {
-  const { link, upstreamId, credentialInUse, windowMs, clock, factClock, log } = settings;
+  const { link, upstreamId, credentialInUse, clock, factClock, log } = settings;
   const me = { id: randomUUID(), token: randomBytes(24).toString("base64url") };
   const leases = new Map<string, Lease>();
   const lost: ((fingerprint: string) => void)[] = [];
@@ -129,12 +126,12 @@ export function createFleet(settings: FleetSettings): Fleet {
   let cancel = (): void => {};
 
   const keyOf = (fingerprint: string): string => `af-storefront:owner:${upstreamId} ${fingerprint}`;
+  const NOT_HELD = { isOwn: false, value: "", rightUntilAt: -Infinity } as const;
 
   function leaseOf(fingerprint: string): Lease {
     const lease = leases.get(fingerprint) ?? {
-      rightUntilAt: -Infinity,
-      value: "",
-      beginning: null,
+      ...NOT_HELD,
+      note: null,
       owner: null,
       missingSinceAt: null,
       hasSeenOwner: false,
@@ -145,7 +142,8 @@ export function createFleet(settings: FleetSettings): Fleet {
     return lease;
   }
 
-  function renew(fingerprint: string, lease: Lease): Promise<void> {
+  function renew(fingerprint: string): Promise<void> {
+    const lease = leaseOf(fingerprint);
     lease.renewing ??= tryRenewing(fingerprint, lease)
       // Without Redis, the right ends by itself.
       .catch(() => undefined)
@@ -161,61 +159,49 @@ export function createFleet(settings: FleetSettings): Fleet {
     const isMissing = (lease.missingSinceAt ?? Infinity) <= sentAt - MISSING_MS;
     const taken = lease.isGivenUp ? "" : JSON.stringify({ ...me, url: settings.url(), taking: randomUUID() });
     const args = [lease.value, taken, LEASE_MS, isMissing ? 1 : 0, NOTE_MS];
-    const [state, holder, ageMs, text] = replyShape.parse(await link.run(TAKE, keyOf(fingerprint), args));
+    const [state, holder, ageMs, text] = replyShape.parse(
+      await link.command("EVAL", TAKE, 1, keyOf(fingerprint), ...args),
+    );
     lease.missingSinceAt = state === "missing" ? (lease.missingSinceAt ?? sentAt) : null;
     lease.owner = state === "other" ? (memberShape.safeParse(parseJson(holder)).data ?? null) : null;
-    if (state === "other" || state === "missing") {
-      lease.hasSeenOwner = true;
-      // A missing lease is taken by its last owner at once, so this process isn't the last one any more.
-      if (lease.beginning !== null) lose(fingerprint, lease, state);
-      return;
+    const isHeld = state === "mine" || state === "taken";
+    // Its own table is still true if nobody else was the owner in between. A missing lease is taken by its last owner at once.
+    const isStillTrue = isHeld && lease.isOwn && holder === lease.value;
+    if (lease.isOwn && !isStillTrue) lose(fingerprint, lease, isHeld ? "unknown" : state);
+    if (isHeld) {
+      if (!isStillTrue) lease.note = noteOf(lease, holder, ageMs, text);
+      lease.isOwn = true;
+      if (state === "taken") lease.value = taken;
+      lease.rightUntilAt = sentAt + RIGHT_MS;
     }
-    // Its own table is still true if nobody else was the owner in between.
-    const isStillTrue = lease.beginning !== null && holder === lease.value;
-    if (!isStillTrue) {
-      if (lease.beginning !== null) lose(fingerprint, lease, "unknown");
-      lease.beginning = beginningOf(lease, holder, ageMs, text);
-      lease.hasSeenOwner = true;
-    }
-    if (state === "taken") lease.value = taken;
-    lease.rightUntilAt = sentAt + RIGHT_MS;
+    lease.hasSeenOwner = true;
   }
 
-  function beginningOf({ hasSeenOwner }: Lease, last: string, ageMs = 0, text = ""): Beginning {
-    const note = noteShape.safeParse(parseJson(text)).data;
-    const now = clock.monotonic();
-    if (note?.windowMs === windowMs) {
+  /** What is known of earlier calls; null: there were none. */
+  function noteOf({ hasSeenOwner }: Lease, last: string, ageMs = 0, text = ""): Note | null {
+    const { success, data } = noteShape.safeParse(parseJson(text));
+    if (success) {
       log.info("owner.taken", { reason: "the former owner has left a note" });
-      const { slots, pausedForMs } = note;
-      const left = (ms: number): number => Math.max(0, ms - ageMs);
-      const rests = { windowMs, slots: slots.map(left), pausedForMs: left(pausedForMs) };
-      const places = note.places.map((place) => ({ ...place, dueInMs: place.dueInMs - ageMs }));
-      return { rests, blockedUntilAt: -Infinity, places };
+      return aged(data, ageMs);
     }
     if (last === "" && !hasSeenOwner) {
       log.info("owner.taken", { reason: "there is no record of a former owner" });
-      const { budget, headroom, coldStart } = settings;
-      const spentMs = coldStart === "assume-free" ? 0 : occupiedMsOf(windowMs) + graceMsOf(windowMs);
-      const slots = Array.from({ length: budget }, (_, n) => (n < headroom ? 0 : spentMs));
-      return { rests: { windowMs, slots, pausedForMs: 0 }, blockedUntilAt: -Infinity, places: [] };
+      return settings.coldStart === "assume-free" ? null : nothingKnown(settings);
     }
     log.warn("owner.taken", { reason: "the former owner is gone, so its calls count as just made" });
-    const blockedUntilAt = now + RIGHT_MS + occupiedMsOf(windowMs) + graceMsOf(windowMs);
-    return { rests: null, blockedUntilAt, places: [] };
+    return allSpent(settings, RIGHT_MS);
   }
 
   function lose(fingerprint: string, lease: Lease, reason: string): void {
-    lease.beginning = null;
-    lease.value = "";
-    lease.rightUntilAt = -Infinity;
+    Object.assign(lease, NOT_HELD);
     log.warn("owner.lost", { reason });
     known = { role: "none", owner: null };
     for (const act of lost) act(fingerprint);
   }
 
   function role(): Role {
-    const { beginning, owner } = leaseOf(credentialInUse());
-    return beginning !== null ? "owner" : owner !== null ? "follower" : "none";
+    const { isOwn, owner } = leaseOf(credentialInUse());
+    return isOwn ? "owner" : owner !== null ? "follower" : "none";
   }
 
   function noteChanges(): void {
@@ -229,12 +215,8 @@ export function createFleet(settings: FleetSettings): Fleet {
 
   /** Every replica wants the lease of the credential in use; its owner alone keeps those of others, such as the standby's. */
   function renewAll(): Promise<unknown> {
-    const inUse = credentialInUse();
-    leaseOf(inUse);
-    const wanted = [...leases].filter(
-      ([fingerprint, { beginning }]) => fingerprint === inUse || beginning !== null,
-    );
-    return Promise.all(wanted.map(([fingerprint, lease]) => renew(fingerprint, lease)));
+    const own = [...leases].flatMap(([fingerprint, { isOwn }]) => (isOwn ? [fingerprint] : []));
+    return Promise.all([...new Set([credentialInUse(), ...own])].map(renew));
   }
 
   return {
@@ -244,23 +226,21 @@ export function createFleet(settings: FleetSettings): Fleet {
     owner: () => leaseOf(credentialInUse()).owner,
     onChange: (act) => void changed.push(act),
     onLost: (act) => void lost.push(act),
-    mayCall: (fingerprint) => factClock.monotonic() < leaseOf(fingerprint).rightUntilAt,
     async take(fingerprint) {
       const lease = leaseOf(fingerprint);
-      if (lease.beginning === null && !lease.isGivenUp) await renew(fingerprint, lease);
-      if (lease.beginning === null) throw unavailable();
-      return lease.beginning;
+      if (!lease.isOwn && !lease.isGivenUp) await renew(fingerprint);
+      if (!lease.isOwn) throw unavailable();
+      return { note: lease.note, mayCall: () => factClock.monotonic() < lease.rightUntilAt };
     },
-    async giveUp(fingerprint, note: Note) {
+    async giveUp(fingerprint, note) {
       const lease = leaseOf(fingerprint);
       await lease.renewing;
       lease.isGivenUp = true;
-      lease.beginning = null;
-      lease.rightUntilAt = -Infinity;
+      const { value } = lease;
+      Object.assign(lease, NOT_HELD);
       await link
-        .run(GIVE_UP, keyOf(fingerprint), [lease.value, JSON.stringify(note), NOTE_MS])
+        .command("EVAL", GIVE_UP, 1, keyOf(fingerprint), value, JSON.stringify(note), NOTE_MS)
         .catch(() => undefined);
-      lease.value = "";
       log.info("owner.released");
       noteChanges();
     },

@@ -5,6 +5,7 @@ import type { Log } from "../logger.js";
 import type { RedisLink } from "../redis.js";
 import { InUseError } from "../quota/lock.js";
 import { createQuotas } from "../quota/quotas.js";
+import { createRecords } from "../quota/record.js";
 import { createFleet, type Fleet } from "../fleet/lease.js";
 import { connectRedis } from "../fleet/redis-link.js";
 import { createRetailPolicy } from "../retail/policy.js";
@@ -52,7 +53,6 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     redis &&
     createFleet({
       ...config.quota,
-      budget: config.quota.limit - config.quota.headroom,
       link: redis,
       url: () => "http://127.0.0.1:9",
       upstreamId: upstream.baseUrl,
@@ -63,7 +63,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     });
   const quotas = createQuotas({
     ...config.quota,
-    home: live === null ? "memory" : fleet ? { leases: fleet } : { directory: config.stateDir },
+    home: live === null ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock)),
     clock,
     log: silent,
   });

@@ -1,23 +1,55 @@
-/** Counts the calls of each lane, what refused visitors were told, and whether it was true. */
+/** What staff see of a line: the calls of each lane, what refused visitors were told, and whether it was true. */
 import { type Lane, perLane } from "./lane.js";
-import type { LaneFigures, RefusalCause, WaitFigures } from "./quota.js";
 
-/** A refusal: its cause, when to come back, and whether it is a place. */
+/**
+ * Why a request was refused. `reserved`: it has a place; `busy`: it has none; `early`: it came back too early; `late`: it waited in vain; `fault`:
+ * the call couldn't be recorded.
+ */
+export type RefusalCause = "reserved" | "busy" | "early" | "late" | "fault";
+
 export interface Told {
   readonly cause: RefusalCause;
+  /** When to come back. */
   readonly inMs: number;
+  /** Whether that is a place. */
   readonly kept: boolean;
 }
 
-type Totals = Record<Exclude<keyof LaneFigures, "queued">, number>;
+/** The figures of one lane since startup. */
+export interface LaneFigures {
+  readonly queued: number;
+  readonly served: number;
+  readonly refused: number;
+  /** Requests that left the line because nobody waited any more. */
+  readonly left: number;
+  /** Requests that claimed their place, and how many of these were served. */
+  readonly retried: number;
+  readonly retriedServed: number;
+  readonly waitedMsTotal: number;
+  readonly longestWaitMs: number;
+}
 
-/** Retry times are counted over the last ten to twenty windows. */
-const RECENT_WINDOWS = 10;
-const MAX_COUNTED_SECONDS = 600;
+export interface QuotaSnapshot {
+  /** Slots that can't be used now, including those assumed spent at startup. */
+  readonly used: number;
+  readonly budget: number;
+  readonly limit: number;
+  readonly windowMs: number;
+  /** The maximum number of calls that can have arrived in one rolling window today (UTC). */
+  readonly largestWindowToday: number;
+  /** The longest pause of an operation, or of all. */
+  readonly pausedForMs: number;
+  readonly lanes: Readonly<Record<Lane, LaneFigures>>;
+  readonly waits: ReturnType<Figures["waits"]>;
+}
 
-export class QuotaFigures {
+/** Retry times are kept of this many refusals, for this many windows. */
+const MAX_TOLD = 1000;
+const RECENT_WINDOWS = 20;
+
+export class Figures {
   readonly #windowMs: number;
-  readonly #totals = perLane<Totals>(() => ({
+  readonly #lanes = perLane(() => ({
     served: 0,
     refused: 0,
     left: 0,
@@ -26,104 +58,74 @@ export class QuotaFigures {
     waitedMsTotal: 0,
     longestWaitMs: 0,
   }));
-  readonly #causes: Record<RefusalCause, number> = { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 };
-  /** The times of cart calls within the last window, oldest first. */
-  readonly #carts: number[] = [];
-  #made = 0;
-  #claimed = 0;
-  #honoured = 0;
-  #refusedAt = -Infinity;
-  /** The number of refusals by retry time in seconds, in the newer and the older half of the recent time. */
-  #told = new Uint32Array(MAX_COUNTED_SECONDS + 1);
-  #toldBefore = new Uint32Array(MAX_COUNTED_SECONDS + 1);
-  #toldSince = 0;
-  /** Calls that were possible while a visitor waited, but weren't made; counted as time, in calls. */
-  #idle = 0;
+  readonly #refused: Record<RefusalCause, number> = { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 };
+  readonly #places = { made: 0, claimed: 0, honoured: 0 };
+  /** The newest last. */
+  readonly #told: { readonly at: number; readonly seconds: number }[] = [];
+  #idleCalls = 0;
   #idleSince: number | null = null;
 
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
 
-  served(lane: Lane, now: number, waitedMs: number, hadPlace: boolean): void {
-    const totals = this.#totals[lane];
-    totals.served += 1;
-    if (hadPlace) {
-      totals.retriedServed += 1;
-      this.#honoured += 1;
-    }
-    totals.waitedMsTotal += waitedMs;
-    totals.longestWaitMs = Math.max(totals.longestWaitMs, waitedMs);
-    if (lane === "checkout") this.#carts.push(now);
+  served(lane: Lane, waitedMs: number, hadPlace: boolean): void {
+    const figures = this.#lanes[lane];
+    figures.served += 1;
+    figures.waitedMsTotal += waitedMs;
+    figures.longestWaitMs = Math.max(figures.longestWaitMs, waitedMs);
+    if (!hadPlace) return;
+    figures.retriedServed += 1;
+    this.#places.honoured += 1;
   }
 
   refused(lane: Lane, { cause, inMs, kept }: Told, now: number): void {
-    this.#totals[lane].refused += 1;
+    this.#lanes[lane].refused += 1;
     if (lane === "suggestion") return;
-    this.#causes[cause] += 1;
-    if (kept && cause !== "early") this.#made += 1;
-    this.#refusedAt = now;
-    this.#age(now);
-    const seconds = Math.min(MAX_COUNTED_SECONDS, Math.ceil(inMs / 1000));
-    this.#told[seconds] = (this.#told[seconds] ?? 0) + 1;
-  }
-
-  left(lane: Lane, hadPlace: boolean): void {
-    this.#totals[lane].left += 1;
-    if (hadPlace) this.#claimed -= 1;
+    this.#refused[cause] += 1;
+    if (kept && cause !== "early") this.#places.made += 1;
+    this.#told.push({ at: now, seconds: Math.ceil(inMs / 1000) });
+    if (this.#told.length > MAX_TOLD) this.#told.shift();
   }
 
   claimed(lane: Lane): void {
-    this.#totals[lane].retried += 1;
-    this.#claimed += 1;
+    this.#lanes[lane].retried += 1;
+    this.#places.claimed += 1;
   }
 
-  /** Whether a visitor waits although a call is due, from now on. */
-  isIdle(now: number, idle: boolean, callsPerMs: number): void {
-    if (this.#idleSince !== null) this.#idle += (now - this.#idleSince) * callsPerMs;
-    this.#idleSince = idle ? now : null;
+  left(lane: Lane, hadPlace: boolean): void {
+    this.#lanes[lane].left += 1;
+    if (hadPlace) this.#places.claimed -= 1;
   }
 
-  /** Cart calls within the last window. */
-  carts(now: number): number {
-    const carts = this.#carts;
-    while (carts[0] !== undefined && carts[0] <= now - this.#windowMs) carts.shift();
-    return carts.length;
+  /** From now on, a visitor waits although a call is due, or none does. */
+  isIdle(now: number, isIdle: boolean, callsPerMs: number): void {
+    if (this.#idleSince !== null) this.#idleCalls += (now - this.#idleSince) * callsPerMs;
+    this.#idleSince = isIdle ? now : null;
   }
 
   lanes(queued: Readonly<Record<Lane, number>>): Record<Lane, LaneFigures> {
-    return perLane((lane) => ({ queued: queued[lane], ...this.#totals[lane] }));
+    return perLane((lane) => ({ queued: queued[lane], ...this.#lanes[lane] }));
   }
 
-  waits(now: number, unclaimed: number): WaitFigures {
-    this.#age(now);
-    const told = this.#told.map((count, seconds) => count + (this.#toldBefore[seconds] ?? 0));
-    const count = told.reduce((sum, one) => sum + one, 0);
-    const quantile = (part: number): number => {
-      let left = Math.ceil(count * part);
-      return told.findIndex((here) => (left -= here) <= 0);
-    };
-    const longest = told.findLastIndex((here) => here > 0);
+  /** `unclaimed`: places whose holders didn't come back. */
+  waits(now: number, unclaimed: number) {
+    const recent = this.#told.filter(({ at }) => at > now - RECENT_WINDOWS * this.#windowMs);
+    const seconds = recent.map((told) => told.seconds).sort((a, b) => a - b);
+    const quantile = (part: number): number => seconds[Math.ceil(seconds.length * part) - 1] ?? 0;
+    const last = this.#told.at(-1);
     return {
       retryAfter: {
-        count,
+        count: seconds.length,
         p50Seconds: quantile(0.5),
         p99Seconds: quantile(0.99),
-        maxSeconds: Math.max(0, longest),
+        maxSeconds: quantile(1),
       },
-      reservations: { made: this.#made, claimed: this.#claimed, honoured: this.#honoured, unclaimed },
-      refused: { ...this.#causes },
-      idleCalls: Math.round(this.#idle * 10) / 10,
-      refusedAgoMs: this.#refusedAt === -Infinity ? null : now - this.#refusedAt,
+      reservations: { ...this.#places, unclaimed },
+      refused: { ...this.#refused },
+      /** Calls that were due while a visitor waited, but weren't made; counted as time, in calls. */
+      idleCalls: Math.round(this.#idleCalls * 10) / 10,
+      refusedAgoMs: last === undefined ? null : now - last.at,
     };
-  }
-
-  #age(now: number): void {
-    const halfMs = RECENT_WINDOWS * this.#windowMs;
-    if (now - this.#toldSince < halfMs) return;
-    const isOld = now - this.#toldSince >= 2 * halfMs;
-    this.#toldBefore = isOld ? new Uint32Array(MAX_COUNTED_SECONDS + 1) : this.#told;
-    this.#told = new Uint32Array(MAX_COUNTED_SECONDS + 1);
-    this.#toldSince = now;
   }
 }

@@ -1,101 +1,108 @@
 /**
- * The line in front of the ledger. A request that can be served in time waits, any other is refused with the second at which to come back. Served
- * in this order: carts, until they have had half of the calls of the window; places; then the client that has used least lately, and among these
- * whoever asked first; refreshes; suggestions. A free call is used at once if a request may use it.
+ * The line in front of the slot table of one credential. A request that can be served in time waits, any other is refused with the second at which to
+ * come back. Served in this order: carts, until they have had half of the calls of the window; places; then the client that has used least lately, and
+ * among these whoever asked first; refreshes; suggestions. A free call is used at once if a request may use it.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError, shuttingDown, unavailable } from "../errors.js";
-import { QuotaFigures, type Told } from "./figures.js";
+import { Figures, type QuotaSnapshot, type RefusalCause, type Told } from "./figures.js";
 import { isBackground, perLane } from "./lane.js";
-import type { Ledger, Outcome } from "./ledger.js";
-import { isPaced, Pace, type Plan, type Urgency } from "./pace.js";
-import type { Note, Permit, Quota, QuotaRequest, QuotaSnapshot } from "./quota.js";
-import type { SlotId } from "./slot-table.js";
+import type { Note } from "./note.js";
+import { BURST, isPaced, type Plan, planOf } from "./pace.js";
+import type { Permit, QuotaRequest } from "./quota.js";
+import type { Outcome, SlotId, SlotTable } from "./slot-table.js";
 import { type Outlook, type Ticket, Tickets } from "./tickets.js";
 import { Usage } from "./usage.js";
 
 export interface LineSettings {
-  readonly ledger: Ledger;
+  readonly table: SlotTable;
   readonly clock: Clock;
-  /** Called when the ledger fails; nothing is sent then. */
+  /** Called when a call can't be recorded; nothing is sent then. */
   readonly onFault: (what: string, error: unknown) => void;
-  /** Shared by the quotas of all credentials, because a place belongs to a visitor. */
+  /** Shared by the lines of all credentials, because a place belongs to a visitor. */
   readonly tickets?: Tickets;
+  /** Whether this process may send calls now. Default: always. */
+  readonly mayCall?: (() => boolean) | undefined;
   /** The maximum number of waiting requests: in total, and for one client while others want calls too. */
   readonly maxWaiting?: number;
   readonly maxWaitingPerClient?: number;
 }
 
 /** The reason if a call wasn't made because nobody waited for it any more. */
-export const GONE = new Error("nobody waits for this call any more");
+const GONE = new Error("nobody waits for this call any more");
 
 /** The part of the calls for which carts have priority, and how many carts go before a place that waits. */
 const CHECKOUT_PART = 1 / 2;
 const CARTS_BEFORE_PLACE = 2;
 /** A waiting refresh gets every tenth call at least. */
 const CALLS_BEFORE_REFRESH = 9;
-/** A refusal counts as this part of a call until its client comes back on time, so that clients that ask for much rank behind others. */
-const REFUSED_COUNTS = 0.25;
-/** A client above this level is busy: about one recent call. */
-const BUSY_LEVEL = 1;
 /** The part of the budget that must be free before background work takes any. */
 const LEFT_FREE = 0.4;
+/** The part of the calls up to any second that may be promised. */
+const PROMISED = 1 / 2;
+/** A refusal counts as this part of a call until its client comes back on time, so that clients that ask for much rank behind others. */
+const REFUSED_COUNTS = 0.25;
+/** A client with more recent calls than about one is promised less while others want calls: half for each level more. */
+const BUSY_LEVEL = 1;
 /** Times within this tolerance count as now, because they are floating-point sums. */
 const NOW_MS = 1e-6;
-/** Refusals within this part of a window share a plan of the coming calls. */
-const PLAN_LASTS = 1 / 600;
+
+type Kind = "cart" | "place" | "visitor" | "refresh" | "suggestion";
+const ORDER: readonly Kind[] = ["cart", "place", "visitor", "refresh", "suggestion"];
 
 interface Waiter {
   readonly request: QuotaRequest;
   readonly ticket: Ticket;
   readonly since: number;
-  readonly usage: readonly [number, number];
-  /** Whether it has come back after a refusal. */
-  readonly isReturned: boolean;
+  /** How much its client had used when it joined. */
+  readonly used: number;
   /** The place that it claims: its own, or that of somebody who waits for the same answer. */
   place: Ticket | null;
+  /** Ends the wait: with a slot, or without one. */
   leave(): void;
   start(slot: SlotId): void;
   fail(error: Error): void;
 }
 
-type Kind = "cart" | "place" | "visitor" | "refresh" | "suggestion";
+/** What decides who goes first. */
+type Position = Pick<Waiter, "request" | "ticket" | "used" | "place">;
 
-export class Line implements Quota {
-  readonly #ledger: Ledger;
+/** The quota of one credential. */
+export type Quota = Pick<Line, keyof Line>;
+
+export class Line {
+  readonly #table: SlotTable;
   readonly #clock: Clock;
   readonly #settings: LineSettings;
   readonly #tickets: Tickets;
-  readonly #figures: QuotaFigures;
+  readonly #figures: Figures;
   readonly #usage: Usage;
-  readonly #pace: Pace;
   /** In the order in which they joined. */
   readonly #waiting = new Set<Waiter>();
+  readonly #running = new Set<Promise<unknown>>();
+  /** Until when an operation must not be called. */
   readonly #pausedUntilAt = new Map<string, number>();
-  /** When a client was refused last, and when another one was. */
-  readonly #asked = new LatestOfTwo();
-  readonly #refusals = new LatestOfTwo();
-  readonly #plans = new Map<Urgency, Plan>();
-  #plannedAt = -Infinity;
+  readonly #asked = new LastTwo();
+  readonly #refused = new LastTwo();
+  /** The times of the cart calls of the last window, oldest first. */
+  readonly #cartsAt: number[] = [];
+  #lastCallAt = -Infinity;
   #cartsSincePlace = 0;
   #callsSinceRefresh = 0;
-  /** Newcomers minus returned visitors served lately: they take turns. */
-  #newcomersLead = 0;
-  readonly #running = new Set<Promise<unknown>>();
   #closed = false;
   #cancelTimer = (): void => {};
 
   constructor(settings: LineSettings) {
-    const { ledger } = settings;
+    const { table } = settings;
     this.#settings = settings;
-    this.#ledger = ledger;
+    this.#table = table;
     this.#clock = settings.clock;
     this.#tickets = settings.tickets ?? new Tickets();
-    this.#figures = new QuotaFigures(ledger.windowMs);
-    this.#usage = new Usage(ledger.windowMs);
-    this.#pace = new Pace(ledger);
+    this.#figures = new Figures(table.windowMs);
+    this.#usage = new Usage(table.windowMs);
   }
 
+  /** Runs `call` in a slot, or rejects with `quota_exhausted`, with `retryAfterMs` and whether that is a place. */
   async run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
     const work = this.#run(request, call);
     this.#running.add(work);
@@ -106,17 +113,24 @@ export class Line implements Quota {
     }
   }
 
+  /**
+   * Whether a call for this client would be at the expense of others: requests are waiting, other clients want calls or were refused recently, and
+   * no place is due that is, or may be, of this client.
+   */
   isContested(client: string): boolean {
-    if (this.#visitors().length === 0 || this.#tickets.isDue(client, this.#now)) return false;
-    return this.#othersWant(client);
+    const hasVisitors = this.#visitors().length > 0;
+    return hasVisitors && !this.#tickets.isDue(client, this.#now) && this.#othersWant(client);
   }
 
+  /**
+   * Calls this operation no more for this long, because the upstream reported that its limit is exceeded; or none, if another operation was refused
+   * too and its pause isn't over.
+   */
   pause(operation: string, forMs: number): void {
     const now = this.#now;
     const others = [...this.#pausedUntilAt].filter(([other, until]) => other !== operation && until > now);
     this.#pausedUntilAt.set(operation, Math.max(this.#pausedFor(operation), now + forMs));
-    if (others.length > 0) this.#ledger.pause(Math.max(forMs, ...others.map(([, until]) => until - now)));
-    this.#plannedAt = -Infinity;
+    if (others.length > 0) this.#table.pause(Math.max(forMs, ...others.map(([, until]) => until - now)));
     for (const waiter of this.#waiting) {
       const { request, since } = waiter;
       if (since + request.maxWaitMs < this.#pausedFor(request.operation)) this.#refuseLate(waiter);
@@ -125,75 +139,68 @@ export class Line implements Quota {
   }
 
   snapshot(): QuotaSnapshot {
-    const { limit, budget, windowMs } = this.#ledger;
+    const { limit, budget, windowMs, pausedUntilAt } = this.#table;
     const now = this.#now;
     const queued = perLane(() => 0);
     for (const { request } of this.#waiting) queued[request.lane] += 1;
     return {
-      ...this.#ledger.usage(),
+      ...this.#table.usage(),
       budget,
       limit,
       windowMs,
-      pausedForMs: Math.max(
-        0,
-        this.#ledger.pausedUntilAt - now,
-        ...[...this.#pausedUntilAt.values()].map((at) => at - now),
-      ),
+      pausedForMs: Math.max(now, pausedUntilAt, ...this.#pausedUntilAt.values()) - now,
       lanes: this.#figures.lanes(queued),
       waits: this.#figures.waits(now, this.#tickets.unclaimed(now)),
     };
   }
 
+  /** The ms until there is room for background work; 0 = now. Part of the budget is left for requests that people wait for. */
   roomInMs(): number {
-    if (!this.#ledger.mayCall()) return this.#ledger.windowMs;
-    const { budget } = this.#ledger;
-    return Math.max(0, this.#ledger.freeAt(Math.max(0, Math.ceil(budget * LEFT_FREE) - 1)) - this.#now);
+    const { budget, windowMs } = this.#table;
+    if (!this.#mayCall()) return windowMs;
+    return Math.max(0, this.#table.freeAt(Math.max(0, Math.ceil(budget * LEFT_FREE) - 1)) - this.#now);
   }
 
+  /** Whether a suggestion could be called immediately: there is room, nobody waits, and the pace isn't exceeded. */
   hasSpare(): boolean {
     const now = this.#now;
-    return (
-      this.#waiting.size === 0 && this.roomInMs() <= 0 && this.#plan("background", now).at(0) <= now + NOW_MS
-    );
+    return this.#waiting.size === 0 && this.roomInMs() <= 0 && this.#planFor("suggestion", now)(0) <= now;
   }
 
+  /** Refuses all waiting requests and waits for calls in flight. Returns what the next owner should know. */
   async close(): Promise<Note> {
     this.#closed = true;
-    for (const waiter of this.#waiting) {
-      this.#leaves(waiter);
-      this.#tickets.left(waiter.place ?? waiter.ticket, this.#now);
-      waiter.fail(shuttingDown());
-    }
+    this.#failAll(shuttingDown);
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     this.#cancelTimer();
-    const note = { ...this.#ledger.rests(), places: this.#tickets.handOver(this.#now) };
-    await this.#ledger.close();
-    return note;
+    return { ...this.#table.rests(), places: this.#tickets.handOver(this.#now) };
   }
 
   get #now(): number {
     return this.#clock.monotonic();
   }
 
+  #mayCall(): boolean {
+    return this.#settings.mayCall?.() ?? true;
+  }
+
   async #run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
     const { slot, ticket } = await this.#slotFor(request);
-    const startedAt = this.#now;
     const end = (outcome: Outcome): void => {
-      this.#ledger.settle(slot, outcome, this.#now - startedAt);
-      this.#plannedAt = -Infinity;
+      this.#table.settle(slot, outcome);
       this.#serve();
     };
-    if (request.signal.aborted || !this.#ledger.mayCall()) {
+    if (request.signal.aborted || !this.#mayCall()) {
       end("unsent");
       throw request.signal.aborted ? GONE : unavailable();
     }
     try {
       const value = await call({
-        isValid: () => this.#ledger.mayCall(),
+        isValid: () => this.#mayCall(),
         answered: () => {
           end("answered");
         },
-        refusal: () => this.#refuse(request, ticket, { isOwed: ticket.kept, isLate: true }),
+        refusal: () => this.#refuse(request, ticket, "late", ticket.kept),
       });
       end("answered");
       return value;
@@ -206,38 +213,42 @@ export class Line implements Quota {
   async #slotFor(request: QuotaRequest): Promise<{ readonly slot: SlotId; readonly ticket: Ticket }> {
     if (this.#closed) throw shuttingDown();
     if (request.signal.aborted) throw GONE;
-    if (!this.#ledger.mayCall()) throw unavailable();
+    if (!this.#mayCall()) throw unavailable();
     const now = this.#now;
-    const { lane, client, queryKey, maxWaitMs } = request;
-    if (!isBackground(lane)) this.#asked.note(client, now);
+    const { client, queryKey, maxWaitMs, operation } = request;
+    if (!isBackground(request.lane)) this.#asked.note(client, now);
     const ticket = this.#tickets.of(client, queryKey, maxWaitMs, now);
-    const standing = this.#tickets.standing(ticket, now);
-    const isBack = standing === "placed" || standing === "returned";
-    if (isBack && ticket.dueAt !== null) this.#usage.add(request, ticket.askedAt, -REFUSED_COUNTS);
-    const isPaused = this.#pausedFor(request.operation) > now + maxWaitMs + NOW_MS;
-    if (standing === "placed") {
-      if (isPaused) throw this.#refuse(request, ticket, { isOwed: true });
-    } else {
-      const mayWait = standing !== "early" || this.#visitors().length === 0;
-      const hasRoom = mayWait && !isPaused && this.#hasRoom(client) && this.#isInTime(request, ticket, now);
-      if (!hasRoom)
-        throw standing === "early" && !isPaused
-          ? this.#refuseEarly(request, ticket)
-          : this.#refuse(request, ticket, {});
-    }
-    const turn = this.#join(request, ticket, isBack);
+    const isEarly = this.#tickets.isEarly(ticket, now);
+    const isPlaced = ticket.kept && !isEarly;
+    if (ticket.dueAt !== null && !isEarly) this.#usage.add(request, now, -REFUSED_COUNTS);
+    if (ticket.kept && this.#pausedFor(operation) > Math.max(now, ticket.dueAt ?? now) + maxWaitMs)
+      throw this.#refuse(request, ticket, "reserved", true);
+    const mayWait = isPlaced || (this.#hasRoom(client) && this.#isInTime(request, ticket, now));
+    if (isEarly && (!mayWait || this.#visitors().length > 0)) throw this.#refuseEarly(request, ticket);
+    if (!mayWait) throw this.#refuse(request, ticket, "busy");
+    const turn = this.#join(request, ticket);
     this.#refuseOvertaken(now);
     this.#serve();
     return { slot: await turn, ticket };
   }
 
   /** Resolves with a slot when it's the request's turn. */
-  #join(request: QuotaRequest, ticket: Ticket, isReturned: boolean): Promise<SlotId> {
+  #join(request: QuotaRequest, ticket: Ticket): Promise<SlotId> {
     const since = this.#now;
-    const usage = this.#usage.levels(request, since);
+    const used = this.#usage.rank(request, since);
     this.#usage.add(request, since, 1);
     ticket.waits = true;
     return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        this.#figures.left(request.lane, waiter.place !== null);
+        this.#fail(waiter, GONE);
+        this.#noteIdle();
+      };
+      const cancelDeadline = Number.isFinite(request.maxWaitMs)
+        ? this.#clock.after(request.maxWaitMs, () => {
+            this.#refuseLate(waiter);
+          })
+        : (): void => {};
       const leave = (): void => {
         this.#waiting.delete(waiter);
         request.signal.removeEventListener("abort", onAbort);
@@ -247,54 +258,47 @@ export class Line implements Quota {
         request,
         ticket,
         since,
-        usage,
-        isReturned,
+        used,
         place: null,
         leave,
-        start: (slot) => {
-          leave();
-          resolve(slot);
-        },
-        fail: (error) => {
-          leave();
-          reject(error);
-        },
+        start: resolve,
+        fail: reject,
       };
-      const onAbort = (): void => {
-        this.#leaves(waiter);
-        this.#figures.left(request.lane, waiter.place !== null);
-        this.#tickets.left(waiter.place ?? ticket, this.#now);
-        waiter.fail(GONE);
-        this.#changed();
-      };
-      const cancelDeadline = Number.isFinite(request.maxWaitMs)
-        ? this.#clock.after(request.maxWaitMs, () => {
-            this.#refuseLate(waiter);
-          })
-        : (): void => {};
       request.signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
       this.#claimPlace(waiter, since);
     });
   }
 
-  /** Call before a waiting request is refused or has left: it has spent nothing. */
-  #leaves(waiter: Waiter): void {
-    waiter.leave();
-    waiter.ticket.waits = false;
-    this.#usage.add(waiter.request, waiter.since, -1);
+  /** A waiting request leaves without a call: it has spent nothing, and a place stays for its holder for a moment. */
+  #leave({ leave, request, ticket, place }: Waiter): void {
+    leave();
+    ticket.waits = false;
+    if (place !== null) place.waits = false;
+    this.#usage.add(request, this.#now, -1);
+  }
+
+  #fail(waiter: Waiter, error: Error): void {
+    this.#leave(waiter);
+    waiter.fail(error);
+  }
+
+  #failAll(errorOf: (waiter: Waiter) => ServiceError): void {
+    for (const waiter of this.#waiting) this.#fail(waiter, errorOf(waiter));
+    this.#noteIdle();
   }
 
   /** Gives a waiter the place that is due to it, or to somebody who waits for the same answer. */
   #claimPlace(waiter: Waiter, now: number): void {
     if (waiter.place !== null) return;
     const { ticket, request } = waiter;
-    if (this.#tickets.standing(ticket, now) === "placed") waiter.place = ticket;
-    else if ((request.sharedBy?.size ?? 0) > 1)
-      for (const { client } of request.sharedBy ?? [])
-        waiter.place ??= this.#tickets.dueFor(client, request.queryKey, now);
+    if (ticket.kept && !this.#tickets.isEarly(ticket, now)) waiter.place = ticket;
+    else if ((request.sharedBy?.size ?? 0) > 1) {
+      const clients = [...(request.sharedBy ?? [])].map(({ client }) => client);
+      waiter.place = this.#tickets.dueFor(clients, request.queryKey, now);
+    }
     if (waiter.place === null) return;
-    this.#tickets.claim(waiter.place);
+    waiter.place.waits = true;
     this.#figures.claimed(request.lane);
   }
 
@@ -303,277 +307,193 @@ export class Line implements Quota {
     this.#cancelTimer();
     while (this.#waiting.size > 0 && !this.#closed) {
       const now = this.#now;
-      if (!this.#ledger.mayCall()) return this.#failAll(() => unavailable());
-      for (const waiter of this.#waiting) this.#claimPlace(waiter, now);
+      if (!this.#mayCall()) return this.#failAll(() => unavailable());
       const { waiter, retryAt } = this.#choose(now);
-      if (waiter === null) return this.#comeBack(retryAt - now);
-      let slot: SlotId | null;
+      let slot: SlotId | null = null;
       try {
-        slot = this.#ledger.take();
+        slot = waiter && this.#table.take();
       } catch (error) {
         this.#settings.onFault("a call could not be recorded in the quota ledger, so none is sent", error);
-        return this.#failAll((failed) => this.#refuseForFault(failed));
+        const inMs = this.#table.windowMs / 60;
+        return this.#failAll(({ request }) => this.#refusal(request, { cause: "fault", inMs, kept: false }));
       }
-      if (slot === null) return this.#comeBack(Math.max(1, this.#ledger.freeAt(0) - now));
-      this.#pace.went(now, this.#plan("visitor", now).spacingMs);
+      if (waiter === null || slot === null) {
+        const inMs = Math.max(slot === null && waiter !== null ? 1 : 0, retryAt - now);
+        this.#cancelTimer = this.#clock.after(Math.min(inMs, this.#table.windowMs), () => {
+          this.#serve();
+        });
+        break;
+      }
       this.#served(waiter, now);
+      waiter.leave();
       waiter.start(slot);
     }
-    this.#changed();
-  }
-
-  #comeBack(inMs: number): void {
-    this.#changed();
-    const now = this.#now;
-    const due = [...this.#waiting].flatMap(({ place, ticket: { dueAt, kept } }) =>
-      place === null && kept && dueAt !== null && dueAt > now ? [dueAt - now] : [],
-    );
-    this.#cancelTimer = this.#clock.after(Math.min(inMs, this.#ledger.windowMs, ...due), () => {
-      this.#serve();
-    });
+    this.#noteIdle();
   }
 
   /** The request that gets the next call, or when one may. */
   #choose(now: number): { readonly waiter: Waiter | null; readonly retryAt: number } {
-    this.#planAt(now);
-    const cartsGoFirst = this.#cartsGoFirst(now);
-    const heldUntil = this.#tickets.heldUntil(now, (at) => this.#plan("visitor", now).callsUntil(at));
+    for (const waiter of this.#waiting) this.#claimPlace(waiter, now);
+    const urgentAt = this.#planFor("cart", now)(0);
+    const plan = this.#planFor("visitor", now);
+    const heldUntilAt = (isPaced(this.#table) ? null : this.#tickets.heldUntil(now, plan)) ?? now;
     const first: Partial<Record<Kind, Waiter>> = {};
     let retryAt = Infinity;
     for (const waiter of this.#waiting) {
-      const kind = this.#kindOf(waiter, cartsGoFirst);
+      const kind = this.#kindOf(waiter, now);
       const goesAt = Math.max(
-        this.#plan(urgencyOf(kind), now).at(0),
-        kind === "place" ? now : (heldUntil ?? now),
+        kind === "cart" || kind === "place" ? urgentAt : plan(0),
+        kind === "place" ? now : heldUntilAt,
         this.#pausedFor(waiter.request.operation),
       );
       if (goesAt > now + NOW_MS) retryAt = Math.min(retryAt, goesAt);
-      else if (first[kind] === undefined || this.#isBefore(waiter, first[kind])) first[kind] = waiter;
+      else if (first[kind] === undefined || this.#isBefore(waiter, first[kind], now)) first[kind] = waiter;
     }
-    return { waiter: this.#firstOf(first), retryAt };
-  }
-
-  #firstOf({ cart, place, visitor, refresh, suggestion }: Partial<Record<Kind, Waiter>>): Waiter | null {
-    if (refresh !== undefined && this.#callsSinceRefresh >= CALLS_BEFORE_REFRESH) return refresh;
-    if (place !== undefined && (cart === undefined || this.#cartsSincePlace >= CARTS_BEFORE_PLACE))
-      return place;
-    return cart ?? place ?? visitor ?? refresh ?? suggestion ?? null;
+    const { cart, place, visitor, refresh, suggestion } = first;
+    if (refresh !== undefined && this.#callsSinceRefresh >= CALLS_BEFORE_REFRESH)
+      return { waiter: refresh, retryAt };
+    const isPlacesTurn = cart === undefined || this.#cartsSincePlace >= CARTS_BEFORE_PLACE;
+    const urgent = isPlacesTurn ? (place ?? cart) : cart;
+    return { waiter: urgent ?? visitor ?? refresh ?? suggestion ?? null, retryAt };
   }
 
   /** Carts beyond their part are visitors like others. */
-  #kindOf({ request, place }: Pick<Waiter, "request" | "place">, cartsGoFirst: boolean): Kind {
+  #kindOf({ request, place }: Pick<Position, "request" | "place">, now: number): Kind {
     const { lane, completes } = request;
     if (place !== null) return "place";
-    if (lane === "checkout" ? cartsGoFirst : completes === true) return "cart";
+    if (lane === "checkout" ? this.#cartsGoFirst(now) : completes === true) return "cart";
     return isBackground(lane) ? lane : "visitor";
   }
 
   #cartsGoFirst(now: number): boolean {
-    return this.#figures.carts(now) < Math.max(1, CHECKOUT_PART * this.#ledger.budget);
+    const carts = this.#cartsAt;
+    while (carts[0] !== undefined && carts[0] <= now - this.#table.windowMs) carts.shift();
+    return carts.length < Math.max(1, CHECKOUT_PART * this.#table.budget);
   }
 
-  #isBefore(a: Waiter, b: Waiter): boolean {
+  #isBefore(a: Position, b: Position, now: number): boolean {
+    const order = ORDER.indexOf(this.#kindOf(a, now)) - ORDER.indexOf(this.#kindOf(b, now));
+    if (order !== 0) return order < 0;
     if (a.place !== null && b.place !== null) return (a.place.dueAt ?? 0) < (b.place.dueAt ?? 0);
-    const less = a.usage[0] - b.usage[0] || a.usage[1] - b.usage[1];
-    if (less !== 0) return less < 0;
-    if (a.isReturned !== b.isReturned) return a.isReturned === this.#newcomersLead > 0;
-    return a.ticket.askedAt < b.ticket.askedAt;
+    return a.used === b.used ? a.ticket.askedAt < b.ticket.askedAt : a.used < b.used;
   }
 
-  #served(waiter: Waiter, now: number): void {
-    const { request, ticket, place, since, isReturned } = waiter;
-    const isCart = (request.lane === "checkout" || request.completes === true) && place === null;
-    const waits = (which: (other: Waiter) => boolean): boolean =>
-      [...this.#waiting].some((other) => other !== waiter && which(other));
+  #served({ request, ticket, place, since }: Waiter, now: number): void {
+    const { lane, completes } = request;
+    const others = [...this.#waiting];
     if (place !== null) this.#cartsSincePlace = 0;
-    else if (isCart && waits((other) => other.place !== null)) this.#cartsSincePlace += 1;
-    if (request.lane === "refresh") this.#callsSinceRefresh = 0;
-    else if (waits((other) => other.request.lane === "refresh")) this.#callsSinceRefresh += 1;
-    if (place === null && !isCart)
-      this.#newcomersLead = isReturned
-        ? Math.max(-10, this.#newcomersLead - 1)
-        : Math.min(1, this.#newcomersLead + 1);
-    this.#figures.served(request.lane, now, now - since, place !== null);
+    else if (lane === "checkout" || completes === true)
+      this.#cartsSincePlace += Number(others.some((other) => other.place !== null));
+    if (lane === "refresh") this.#callsSinceRefresh = 0;
+    else this.#callsSinceRefresh += Number(others.some((other) => other.request.lane === "refresh"));
+    if (lane === "checkout") this.#cartsAt.push(now);
+    this.#lastCallAt = now;
+    this.#figures.served(lane, now - since, place !== null);
     this.#tickets.forget(ticket);
     if (place !== null) this.#tickets.forget(place);
-    this.#plannedAt = -Infinity;
   }
 
   /** Whether a new request would be served in time if no later one went before it. */
   #isInTime(request: QuotaRequest, ticket: Ticket, now: number): boolean {
-    const { lane, maxWaitMs } = request;
-    if (maxWaitMs === Infinity) return true;
-    const kind = this.#kindOf({ request, place: null }, this.#cartsGoFirst(now));
-    const position = {
-      usage: this.#usage.levels(request, now),
-      isReturned: ticket.dueAt !== null,
-      untilAt: now + maxWaitMs,
-    };
-    const before = isBackground(lane)
-      ? this.#waiting.size
-      : this.#callsBefore(kind, position, now, this.#expected(position.untilAt, now));
-    return this.#plan(urgencyOf(kind), now).at(before) <= position.untilAt + NOW_MS;
+    if (request.maxWaitMs === Infinity) return true;
+    const position: Position = { request, ticket, used: this.#usage.rank(request, now), place: null };
+    const untilAt = now + request.maxWaitMs;
+    const kind = this.#kindOf(position, now);
+    // While nobody waits, places that are due are no reason to leave a call unused.
+    const isUrgent = kind === "cart" || this.#visitors().length === 0;
+    const before = this.#countBefore(position, now) + (isUrgent ? 0 : this.#tickets.dueBy(untilAt, now));
+    const plan = this.#planFor(kind, Math.max(now, this.#pausedFor(request.operation)));
+    return plan(before) <= untilAt + NOW_MS;
   }
 
   /** Refuses the last visitor now if others who joined after it keep it from being served in time. */
   #refuseOvertaken(now: number): void {
-    const cartsGoFirst = this.#cartsGoFirst(now);
-    for (const isReturned of [false, true]) {
-      const last = [...this.#waiting]
-        .filter((one) => one.isReturned === isReturned && this.#kindOf(one, cartsGoFirst) === "visitor")
-        .reduce<Waiter | null>((worst, one) => (worst && !this.#isBefore(worst, one) ? worst : one), null);
-      if (last === null) continue;
-      const untilAt = last.since + last.request.maxWaitMs;
-      const before = this.#callsBefore("visitor", last, now);
-      if (this.#plan("visitor", now).at(before) > untilAt + NOW_MS) this.#refuseLate(last);
-    }
+    const visitors = [...this.#waiting].filter((one) => this.#kindOf(one, now) === "visitor");
+    const [last] = visitors.sort((a, b) => (this.#isBefore(a, b, now) ? 1 : -1));
+    if (last === undefined) return;
+    const servedAt = this.#planFor("visitor", now)(this.#countBefore(last, now));
+    if (servedAt > last.since + last.request.maxWaitMs + NOW_MS) this.#refuseLate(last);
   }
 
-  /** How many get a call before one in this position: of those who wait, and of those who are expected. */
-  #callsBefore(
-    kind: Kind,
-    position: Pick<Waiter, "usage" | "isReturned">,
-    now: number,
-    expected = { carts: 0, places: 0 },
-  ): number {
-    const cartsGoFirst = this.#cartsGoFirst(now);
-    const count = { cart: 0, place: 0, visitor: 0, others: 0, refresh: 0, suggestion: 0 };
-    for (const other of this.#waiting) {
-      if (other === position) continue;
-      const of = this.#kindOf(other, cartsGoFirst);
-      const less = compareUsage(other.usage, position.usage);
-      if (of !== "visitor") count[of] += 1;
-      else if (less < 0 || (less === 0 && other.isReturned === position.isReturned)) count.visitor += 1;
-      else if (less === 0) count.others += 1;
-    }
-    const places = count.place + expected.places;
-    if (kind === "cart")
-      return count.cart + Math.min(places, Math.ceil((count.cart + 1) / CARTS_BEFORE_PLACE));
-    // Newcomers and returned visitors take turns.
-    const visitors = count.visitor + Math.min(count.others, count.visitor + 1);
-    const before = count.cart + expected.carts + places + visitors;
-    return before + Math.min(count.refresh, Math.floor(before / CALLS_BEFORE_REFRESH));
-  }
-
-  /** Who will probably come by then and go first. Nobody while nobody waits; otherwise calls would stay unused. */
-  #expected(untilAt: number, now: number): { readonly carts: number; readonly places: number } {
-    if (this.#visitors().length === 0) return { carts: 0, places: 0 };
-    const carts = Math.floor((this.#figures.carts(now) * (untilAt - now)) / this.#ledger.windowMs);
-    return { carts, places: this.#tickets.dueBy(untilAt, now) };
+  /** How many of those who wait get a call first. */
+  #countBefore(position: Position, now: number): number {
+    return [...this.#waiting].filter((other) => other !== position && !this.#isBefore(position, other, now))
+      .length;
   }
 
   /** Refuses a request that waited and can no longer be served in time. */
   #refuseLate(waiter: Waiter): void {
     const { request, ticket, place } = waiter;
-    this.#leaves(waiter);
-    const now = this.#now;
-    const isOwed = place === ticket;
-    // A place claimed for somebody else who waits for the same answer: that visitor now makes a request of its own.
-    if (place !== null && place !== ticket) this.#tickets.left(Object.assign(place, { early: 0 }), now);
-    const standing = this.#tickets.standing(ticket, now);
+    this.#leave(waiter);
+    const isEarly = this.#tickets.isEarly(ticket, this.#now);
     waiter.fail(
-      standing === "early"
-        ? this.#refuseEarly(request, ticket)
-        : this.#refuse(request, ticket, { isOwed, isLate: true }),
+      isEarly ? this.#refuseEarly(request, ticket) : this.#refuse(request, ticket, "late", place === ticket),
     );
-    this.#changed();
+    this.#noteIdle();
   }
 
-  /** `isOwed`: it came back to its place; `isLate`: it has waited. Both in vain. */
-  #refuse(request: QuotaRequest, ticket: Ticket, { isOwed = false, isLate = false }): ServiceError {
+  /** `isOwed`: it has a place, which can't be honoured. */
+  #refuse(request: QuotaRequest, ticket: Ticket, why: RefusalCause, isOwed = false): ServiceError {
+    const { lane, client, network = client } = request;
     const now = this.#now;
-    const { lane, client } = request;
-    const outlook = this.#outlook(request, now);
+    const outlook = this.#outlook(request, now, isOwed);
     // Background work doesn't come back at a given second, so it gets no place.
     if (isBackground(lane)) {
-      const inMs = outlook.pausedUntilAt > now ? outlook.pausedUntilAt - now : outlook.windowMs;
+      const pausedMs = this.#pausedFor(request.operation) - now;
+      const inMs = pausedMs > 0 ? pausedMs : this.#table.windowMs;
       return this.#refusal(request, { cause: "busy", inMs, kept: false });
     }
-    if (outlook.nextAt > now + request.maxWaitMs) this.#pace.wanted(now);
-    const hasOthers = this.#asked.atOfOthers(client) > now - this.#ledger.windowMs;
-    const level = Math.max(...this.#usage.levels(request, now));
-    const part = hasOthers ? 2 ** -Math.max(0, level - BUSY_LEVEL) : 1;
-    this.#tickets.refuse(ticket, isOwed ? "owed" : part, outlook);
-    this.#usage.add(request, ticket.askedAt, REFUSED_COUNTS);
-    const { kept, dueAt } = ticket;
-    const cause = isLate ? "late" : kept ? "reserved" : "busy";
-    return this.#refusal(request, { cause, inMs: (dueAt ?? now) - now, kept });
+    const level = Math.max(this.#usage.level(client, now), this.#usage.level(network, now));
+    const fraction = this.#asked.isOther(client, now - this.#table.windowMs)
+      ? 2 ** -Math.max(0, level - BUSY_LEVEL)
+      : 1;
+    this.#usage.add(request, now, REFUSED_COUNTS);
+    this.#tickets.refuse(ticket, { ...outlook, part: isOwed ? 1 : PROMISED * fraction });
+    const cause = why === "late" ? why : ticket.kept ? "reserved" : "busy";
+    return this.#refusal(request, { cause, inMs: (ticket.dueAt ?? now) - now, kept: ticket.kept });
   }
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket): ServiceError {
     const now = this.#now;
-    if (ticket.kept && this.#pausedFor(request.operation) > (ticket.dueAt ?? now) + request.maxWaitMs)
-      return this.#refuse(request, ticket, { isOwed: true });
     // A search or cart asks for several names, each with its own second, and comes back at the first of them.
-    const isForgiven = request.lane !== "exact";
-    this.#tickets.askedEarly(ticket, isForgiven, this.#outlook(request, now));
-    if (!isForgiven) this.#usage.add(request, now, REFUSED_COUNTS);
+    this.#tickets.askedEarly(ticket, request.lane !== "exact", this.#outlook(request, now));
     const { dueAt, kept } = ticket;
     return this.#refusal(request, { cause: "early", inMs: (dueAt ?? now) - now, kept });
-  }
-
-  #refuseForFault({ request }: Waiter): ServiceError {
-    return this.#refusal(request, { cause: "fault", inMs: this.#ledger.windowMs / 60, kept: false });
   }
 
   #refusal({ lane, client }: QuotaRequest, told: Told): ServiceError {
     const now = this.#now;
     this.#figures.refused(lane, told, now);
-    if (lane !== "suggestion") this.#refusals.note(client, now);
+    if (lane !== "suggestion") this.#refused.note(client, now);
     return new ServiceError("quota_exhausted", "The registry service can't be asked in time.", {
       retryAfterMs: Math.max(1, Math.ceil(told.inMs - NOW_MS)),
       kept: told.kept,
     });
   }
 
-  #failAll(errorOf: (waiter: Waiter) => ServiceError): void {
-    for (const waiter of this.#waiting) {
-      this.#leaves(waiter);
-      this.#tickets.left(waiter.place ?? waiter.ticket, this.#now);
-      waiter.fail(errorOf(waiter));
-    }
-    this.#changed();
+  /** A place that falls into a pause may be up to a window later than it. */
+  #outlook({ operation }: QuotaRequest, now: number, isOwed = false): Outlook {
+    const pausedUntilAt = this.#pausedFor(operation);
+    const plan = this.#planFor("visitor", Math.max(now, pausedUntilAt), BURST.none);
+    const { windowMs } = this.#table;
+    const soonestMs = pausedUntilAt - now;
+    const horizonMs = Math.max(windowMs, plan(0) - now, isOwed ? soonestMs + windowMs : 0);
+    const waiting = this.#visitors().filter(({ place }) => place === null).length;
+    return { now, plan, soonestMs, horizonMs, waiting, part: PROMISED };
   }
 
-  #outlook({ operation }: QuotaRequest, now: number): Outlook {
-    const plan = this.#plan("visitor", now);
-    const { budget, awayMs } = this.#ledger;
-    const pausedUntilAt = this.#pausedFor(operation);
-    const nextAt = Math.max(pausedUntilAt, plan.at(0));
-    const waiting = this.#visitors();
-    return {
-      now,
-      windowMs: this.#ledger.windowMs,
-      pausedUntilAt,
-      // Slots that return together, after a pause or a cold start, aren't used at once. While one operation is paused, other calls go on.
-      callsUntil: (at) =>
-        isPaced(budget) || pausedUntilAt > now
-          ? Math.min(plan.callsUntil(at), 1 + Math.floor(((at - nextAt) * budget) / awayMs))
-          : plan.callsUntil(at),
-      nextAt,
-      waiting: waiting.length,
-      waitingPlaces: waiting.filter(({ place }) => place !== null).length,
-    };
+  /** The coming calls of one kind. A burst of visitors is for those who find nobody waiting, and no place promised. */
+  #planFor(kind: Kind, now: number, burst?: number): Plan {
+    const isUrgent = kind === "cart" || kind === "place";
+    const isFree =
+      this.#visitors().length <= 1 && this.#tickets.dueBy(now + this.#table.windowMs, this.#now) === 0;
+    const most = burst ?? (isUrgent ? BURST.urgent : isFree ? BURST.visitor : BURST.none);
+    return planOf(this.#table, now, this.#lastCallAt, most);
   }
 
   /** Until when this operation, or all of them, must not be called. */
   #pausedFor(operation: string): number {
-    return Math.max(this.#ledger.pausedUntilAt, this.#pausedUntilAt.get(operation) ?? -Infinity);
-  }
-
-  /** The plan of the next calls; a little old at most, if nothing has changed since. */
-  #plan(urgency: Urgency, now: number): Plan {
-    if (now - this.#plannedAt > PLAN_LASTS * this.#ledger.windowMs) this.#planAt(now);
-    const known = this.#plans.get(urgency);
-    if (known !== undefined) return known;
-    const plan = this.#pace.plan(urgency, now);
-    this.#plans.set(urgency, plan);
-    return plan;
-  }
-
-  #planAt(now: number): void {
-    this.#plans.clear();
-    this.#plannedAt = now;
+    return Math.max(this.#table.pausedUntilAt, this.#pausedUntilAt.get(operation) ?? -Infinity);
   }
 
   #visitors(): Waiter[] {
@@ -581,57 +501,41 @@ export class Line implements Quota {
   }
 
   #othersWant(client: string): boolean {
+    const since = this.#now - this.#table.windowMs;
     return (
       this.#visitors().some(({ request }) => request.client !== client) ||
-      this.#refusals.atOfOthers(client) > this.#now - this.#ledger.windowMs
+      this.#refused.isOther(client, since)
     );
   }
 
   #hasRoom(client: string): boolean {
-    const { maxWaiting = Math.max(1000, this.#ledger.budget), maxWaitingPerClient = 20 } = this.#settings;
+    const { maxWaiting = Math.max(1000, this.#table.budget), maxWaitingPerClient = 20 } = this.#settings;
     if (this.#waiting.size >= maxWaiting) return false;
     const own = this.#visitors().filter(({ request }) => request.client === client).length;
     return own < maxWaitingPerClient || !this.#othersWant(client);
   }
 
-  /** Call when requests have joined or left: a burst is earned only while nobody waits or is expected back soon. */
-  #changed(): void {
+  #noteIdle(): void {
     const now = this.#now;
-    const waits = this.#visitors().length > 0;
-    const dueAt = this.#tickets.firstDueAt(now);
-    const expected = dueAt <= now + this.#ledger.windowMs ? dueAt : now;
-    this.#pace.awaited(now, waits ? Infinity : expected);
-    const { budget, awayMs } = this.#ledger;
-    this.#figures.isIdle(
-      now,
-      waits && this.#ledger.mayCall() && this.#plan("visitor", now).at(0) <= now,
-      budget / awayMs,
-    );
+    const { budget, awayMs } = this.#table;
+    const isIdle = this.#visitors().length > 0 && this.#mayCall() && this.#planFor("visitor", now)(0) <= now;
+    this.#figures.isIdle(now, isIdle, budget / awayMs);
   }
 }
 
-function urgencyOf(kind: Kind): Urgency {
-  if (kind === "cart" || kind === "place") return "urgent";
-  return kind === "visitor" ? "visitor" : "background";
-}
+/** The two clients to which something happened last. */
+class LastTwo {
+  readonly #at = new Map<string, number>();
 
-function compareUsage(a: Waiter["usage"], b: Waiter["usage"]): number {
-  return a[0] - b[0] || a[1] - b[1];
-}
-
-/** Remembers when something last happened to any client other than a given one. */
-class LatestOfTwo {
-  #client = "";
-  #at = -Infinity;
-  #othersAt = -Infinity;
-
-  note(client: string, at: number): void {
-    if (client !== this.#client) this.#othersAt = this.#at;
-    this.#client = client;
-    this.#at = at;
+  note(client: string, now: number): void {
+    this.#at.delete(client);
+    const [older] = this.#at.keys();
+    if (older !== undefined && this.#at.size > 1) this.#at.delete(older);
+    this.#at.set(client, now);
   }
 
-  atOfOthers(client: string): number {
-    return client === this.#client ? this.#othersAt : this.#at;
+  /** Whether it happened to any other client since then. */
+  isOther(client: string, since: number): boolean {
+    return [...this.#at].some(([other, at]) => other !== client && at > since);
   }
 }

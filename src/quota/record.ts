@@ -1,143 +1,167 @@
 /**
- * The format of a ledger file: lines of 64 bytes with a checksum, so that each can be updated in place and read with `cat`. Anything that can't be
- * trusted counts as spent now: a bad file can cost calls but never grant extra ones.
+ * The record of a table in STATE_DIR, which survives kill -9: it is written before each call, in place, and the next process reads it. Anything
+ * that can't be trusted counts as spent.
+ *
+ * The file isn't synced to disk: writes survive the death of the process, but a power cut may lose some. That does no harm, because after a reboot
+ * no time in the file is trusted.
  */
-import { graceMsOf, occupiedMsOf } from "./slot-table.js";
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { hash } from "node:crypto";
+import { join } from "node:path";
+import { z } from "zod";
+import { bootedAtMs, type Clock } from "../clock.js";
+import { parseJson } from "../json.js";
+import { createFolder } from "../state-dir.js";
+import { systemCodeOf } from "../system-error.js";
+import { claimLock } from "./lock.js";
+import { aged, type Home, type Note, noteShape, nothingKnown } from "./note.js";
+import type { BudgetSettings } from "./slot-table.js";
 
-export const LINE_BYTES = 64;
-const SUM_DIGITS = 8;
-const BODY_CHARS = LINE_BYTES - SUM_DIGITS - 2;
-const VERSION = 1;
-/**
- * If the ages by wall clock and uptime differ by more than this, the wall clock was set or the machine rebooted. Of a smaller difference, the safer
- * value is used.
- */
+/** If the machine seems to have booted at another time than before, it did, or a clock was set or stood still. */
 const CLOCKS_AGREE_MS = 2000;
 
-/** One moment on each clock that matters. */
-export interface Moment {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-  /** The time since the machine booted. */
-  readonly uptimeMs: number;
+const recordShape = noteShape.extend({ atMs: z.number(), bootedAtMs: z.number() });
+
+class LedgerReplacedError extends Error {
+  override readonly name = "LedgerReplacedError";
+  constructor() {
+    super("another process has taken over the quota ledger");
+  }
 }
 
-interface Recalled {
-  /** One for each slot, monotonic; -Infinity = never used. */
-  readonly slots: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[];
-  /** Recorded calls that may still count but have no slot, because the budget is smaller now. They get one if it grows again. Monotonic. */
-  readonly beyond: readonly number[];
-  readonly pausedUntilAt: number;
+/** Keeps one record for each credential. `take` rejects with InUseError while another process holds it. */
+export function createRecords(directory: string, budget: BudgetSettings, clock: Clock): Home {
+  const open = new Map<string, RecordFile>();
+  return {
+    async take(fingerprint, coldStart) {
+      createFolder(directory);
+      const file = await RecordFile.open(join(directory, `quota-${fingerprint}.ledger`), budget, clock);
+      open.set(fingerprint, file);
+      const isCold = file.former === undefined;
+      return {
+        note: isCold && coldStart === "assume-free" ? null : noteOf(file.former, budget, clock),
+        record: (rests) => {
+          file.write({ ...rests, places: [] });
+        },
+      };
+    },
+    async giveUp(fingerprint, note) {
+      await open.get(fingerprint)?.close(note);
+      open.delete(fingerprint);
+    },
+  };
 }
 
-/** FNV-1a: detects partial writes and foreign data, not tampering. */
-function sum(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(SUM_DIGITS, "0");
+/** What the text of a record says now. */
+function noteOf(text: string | undefined, budget: BudgetSettings, clock: Clock): Note {
+  const [, sum = "", json = ""] = /^(\w+) (.*?) *\n$/s.exec(text ?? "") ?? [];
+  const record = sum === sumOf(json) ? recordShape.safeParse(parseJson(json)).data : undefined;
+  if (record === undefined) return nothingKnown(budget);
+  const ageMs = clock.monotonic() - record.atMs;
+  if (ageMs >= 0 && Math.abs(bootedAtMs(clock) - record.bootedAtMs) <= CLOCKS_AGREE_MS)
+    return aged(record, ageMs);
+  return { ...record, slots: record.slots.map((ms) => (ms === 0 ? 0 : null)), places: [] };
 }
 
-function line(body: string): string {
-  const padded = body.padEnd(BODY_CHARS);
-  return `${padded} ${sum(padded)}\n`;
+function sumOf(text: string): string {
+  return hash("sha256", text, "hex").slice(0, 16);
 }
 
-function bodyOf(text: string, index: number): string | undefined {
-  const whole = text.slice(index * LINE_BYTES, (index + 1) * LINE_BYTES);
-  const padded = whole.slice(0, BODY_CHARS);
-  return whole.length === LINE_BYTES && whole === line(padded) ? padded.trimEnd() : undefined;
-}
+/** A file in which each write replaces the whole text, in the blocks that it has, so that it succeeds on a full disk too. */
+class RecordFile {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #release: () => Promise<void>;
+  readonly #chars: number;
+  #file: number;
+  #inode: number;
+  /** What the process before this one has left; undefined: nothing. */
+  readonly former: string | undefined;
 
-export function headerLine(slots: number, windowMs: number): string {
-  return line(`quota-ledger ${VERSION} slots ${slots} windowMs ${windowMs}`);
-}
-
-export function pauseLine(untilAt: number, at: Moment): string {
-  return line(untilAt === -Infinity ? "pause none" : `pause ${stamp(untilAt, at)}`);
-}
-
-/** Infinity = in flight, -Infinity = never used. */
-export function slotLine(lastArrivalAt: number, at: Moment): string {
-  if (lastArrivalAt === Infinity) return line("sent");
-  return line(lastArrivalAt === -Infinity ? "free" : `done ${stamp(lastArrivalAt, at)}`);
-}
-
-function stamp(whenMs: number, at: Moment): string {
-  const ahead = whenMs - at.monotonicMs;
-  // Rounded up: a slot may seem a millisecond younger than it is, but never older.
-  return `${Math.ceil(at.wallMs + ahead)} ${Math.ceil(at.uptimeMs + ahead)}`;
-}
-
-function decodeStamp(
-  body: string | undefined,
-  word: string,
-): { wallMs: number; uptimeMs: number } | undefined {
-  const found = body === undefined ? null : /^(\w+) (\d{1,16}) (-?\d{1,16})$/.exec(body);
-  return found !== null && found[1] === word
-    ? { wallMs: Number(found[2]), uptimeMs: Number(found[3]) }
-    : undefined;
-}
-
-/** The last arrival of one recorded slot; undefined if it must count as spent now. */
-function arrivalOf(body: string | undefined, windowMs: number, at: Moment): number | undefined {
-  if (body === "free") return -Infinity;
-  const stamped = decodeStamp(body, "done");
-  if (stamped === undefined) return undefined;
-  const wallAge = at.wallMs - stamped.wallMs;
-  const uptimeAge = at.uptimeMs - stamped.uptimeMs;
-  const age = Math.min(wallAge, uptimeAge);
-  if (Math.abs(wallAge - uptimeAge) > CLOCKS_AGREE_MS || age < -graceMsOf(windowMs) - 1) return undefined;
-  return at.monotonicMs - age;
-}
-
-interface RecallSettings {
-  readonly budget: number;
-  readonly headroom: number;
-  readonly windowMs: number;
-  readonly coldStart: "assume-spent" | "assume-free";
-}
-
-/** Turns the text of a file (undefined = no file) into slots for `budget` calls, without losing any recorded call. */
-export function recall(text: string | undefined, settings: RecallSettings, at: Moment): Recalled {
-  const { budget, headroom, windowMs } = settings;
-  const spentNow = { lastArrivalAt: at.monotonicMs + graceMsOf(windowMs), assumed: true };
-  const free = { lastArrivalAt: -Infinity, assumed: false };
-  const header = text === undefined ? undefined : bodyOf(text, 0);
-  const found =
-    header === undefined ? null : /^quota-ledger 1 slots (\d{1,9}) windowMs (\d{1,12})$/.exec(header);
-  if (text === undefined || found === null) {
-    if (text === undefined && settings.coldStart === "assume-free")
-      return { slots: Array.from({ length: budget }, () => free), beyond: [], pausedUntilAt: -Infinity };
-    // The previous process made at most `budget` calls, so `headroom` more stay within the limit until those have expired.
-    const slots = Array.from({ length: budget }, (_, index) => (index < headroom ? free : spentNow));
-    return { slots, beyond: [], pausedUntilAt: -Infinity };
+  static async open(path: string, { limit }: BudgetSettings, clock: Clock): Promise<RecordFile> {
+    const release = await claimLock(path);
+    try {
+      return new RecordFile(path, limit, clock, release);
+    } catch (error) {
+      await release();
+      throw error;
+    }
   }
 
-  const recorded = Number(found[1]);
-  // With a shorter window, slots were reused while their earlier calls still count in ours.
-  const isShorter = Number(found[2]) < windowMs;
-  const slots: { lastArrivalAt: number; assumed: boolean }[] = [];
-  for (let index = 0; index < Math.min(recorded, 1_000_000); index += 1) {
-    const lastArrivalAt = arrivalOf(bodyOf(text, index + 2), Number(found[2]), at);
-    slots.push(lastArrivalAt === undefined || isShorter ? spentNow : { lastArrivalAt, assumed: false });
+  private constructor(path: string, slots: number, clock: Clock, release: () => Promise<void>) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#release = release;
+    this.#chars = 200 + 16 * slots;
+    // The former file is read once it has been replaced: its process sends nothing more, because it looks for that after each write.
+    const former = openIfThere(path);
+    [this.#file, this.#inode] = this.#replace("");
+    this.former = former === null ? undefined : readFileSync(former, "latin1");
+    if (former !== null) closeSync(former);
   }
-  // If there are fewer slots than before, they get the calls that rest longest.
-  slots.sort((a, b) =>
-    a.lastArrivalAt === b.lastArrivalAt ? 0 : b.lastArrivalAt > a.lastArrivalAt ? 1 : -1,
-  );
-  while (slots.length < budget) slots.push(isShorter ? spentNow : free);
-  const beyond = slots
-    .slice(budget)
-    .map(({ lastArrivalAt }) => lastArrivalAt)
-    .filter((lastArrivalAt) => lastArrivalAt + occupiedMsOf(windowMs) > at.monotonicMs);
-  return { slots: slots.slice(0, budget), beyond, pausedUntilAt: pauseOf(bodyOf(text, 1), at) };
+
+  write(note: Note): void {
+    const text = this.#textOf(note);
+    const there = statSync(this.#path, { throwIfNoEntry: false })?.ino;
+    if (there === undefined) {
+      closeSync(this.#file);
+      [this.#file, this.#inode] = this.#replace(text);
+      return;
+    }
+    writeWhole(this.#file, text);
+    if (statSync(this.#path).ino !== this.#inode) throw new LedgerReplacedError();
+  }
+
+  async close(note: Note): Promise<void> {
+    try {
+      if (statSync(this.#path).ino === this.#inode) closeSync(this.#replace(this.#textOf(note))[0]);
+    } finally {
+      closeSync(this.#file);
+      await this.#release();
+    }
+  }
+
+  #textOf(note: Note): string {
+    const at = { atMs: this.#clock.monotonic(), bootedAtMs: bootedAtMs(this.#clock) };
+    const json = JSON.stringify({ ...note, ...at });
+    return `${sumOf(json)} ${json}`.padEnd(this.#chars) + "\n";
+  }
+
+  /** Writes a new file and renames it over the old one, so that a kill leaves one of the two intact. */
+  #replace(text: string): [file: number, inode: number] {
+    const beside = `${this.#path}.new`;
+    rmSync(beside, { force: true });
+    const file = openSync(beside, "wx+", 0o600);
+    try {
+      writeWhole(file, text || `${" ".repeat(this.#chars)}\n`);
+      renameSync(beside, this.#path);
+      return [file, fstatSync(file).ino];
+    } catch (error) {
+      closeSync(file);
+      throw error;
+    }
+  }
 }
 
-/** A pause is wrong by as much as the wall clock was set; the ledger limits its length. */
-function pauseOf(body: string | undefined, at: Moment): number {
-  const stamped = decodeStamp(body, "pause");
-  if (stamped === undefined) return -Infinity;
-  const leftMs = stamped.wallMs - at.wallMs;
-  return leftMs > 0 ? at.monotonicMs + leftMs : -Infinity;
+function writeWhole(file: number, text: string): void {
+  if (writeSync(file, text, 0, "latin1") !== text.length)
+    throw new Error("the quota ledger was written in part");
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, "r+");
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return null;
+    throw error;
+  }
 }

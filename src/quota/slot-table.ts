@@ -1,8 +1,39 @@
 /**
- * Allows at most `slots` calls in any rolling window, counted when they arrive. A call arrives between its send and its end, so a slot that rests
- * for a window after the end can't have two arrivals in one window. Times are monotonic ms, passed in by the caller.
+ * Allows at most `budget` calls in any rolling window, counted when they arrive. A call arrives between its send and its end, so a slot that rests
+ * for a window after the end can't have two arrivals in one window. Decides how many calls may be made, not whose. All times are monotonic.
  */
+import type { Clock } from "../clock.js";
+
 export type SlotId = number;
+
+export interface BudgetSettings {
+  /** Calls per window that the upstream allows. */
+  readonly limit: number;
+  /** How many of these are left unused. */
+  readonly headroom: number;
+  readonly windowMs: number;
+}
+
+/** What the next owner of the table must know; in ms from the time of writing. */
+export interface Rests {
+  readonly windowMs: number;
+  /** How long each slot must still rest; null: its call may be on its way. */
+  readonly slots: readonly (number | null)[];
+  readonly pausedForMs: number;
+}
+
+/** How a call ended: answered, abandoned although it may still arrive, or never sent. */
+export type Outcome = "answered" | "abandoned" | "unsent";
+
+interface SlotTableSettings extends BudgetSettings {
+  /** Default: every slot is free. */
+  readonly rests?: Rests | null | undefined;
+  readonly clock: Clock;
+  /** Called at first, before each call is sent, and after every other change. If it throws, nothing is sent. */
+  readonly record?: ((rests: Rests) => void) | undefined;
+  /** Called when a change that isn't needed to continue couldn't be recorded. */
+  readonly onFault?: ((what: string, error: unknown) => void) | undefined;
+}
 
 /** A call that was abandoned, or in flight when its process died, may still arrive for this long. */
 export function graceMsOf(windowMs: number): number {
@@ -14,143 +45,162 @@ export function occupiedMsOf(windowMs: number): number {
   return windowMs + Math.ceil(windowMs / 1000);
 }
 
-/** Taken slots stay in the array before the head until there are this many. */
-const COMPACT_AT = 1024;
+/** The longest pause: if the upstream asks for more, it is tried again after this. */
+const MAX_PAUSE_MS = 300_000;
+const DAY_MS = 86_400_000;
 
 interface Slot {
   readonly id: SlotId;
-  /** The latest time at which its last call can have arrived; -Infinity = never used. */
-  lastArrivalAt: number;
+  /** When it has rested; -Infinity = it was never used. */
+  usableAt: number;
   /** Null unless in flight. */
   takenAt: number | null;
+  /** Whether the call for which it rests is only assumed. */
+  isAssumed: boolean;
 }
 
 export class SlotTable {
+  readonly limit: number;
+  readonly budget: number;
   readonly windowMs: number;
-  readonly occupiedMs: number;
+  readonly #settings: SlotTableSettings;
   readonly #slots: readonly Slot[];
-  /** The slots that aren't in flight, from the head, by their last arrival: the order in which they become usable. */
-  #resting: Slot[];
-  #head = 0;
+  /** The slots that aren't in flight, in the order in which they become usable. */
+  readonly #resting: Slot[];
   /** Oldest first. */
   readonly #inFlight = new Set<Slot>();
-  /** Last arrivals that were only assumed at startup, ascending; each is removed when its slot has rested. */
-  #assumedArrivals: number[] = [];
+  #pausedUntilAt = -Infinity;
+  #callMs = 0;
+  #day = -1;
+  #largest = 0;
 
-  constructor(slots: number, windowMs: number) {
+  constructor(settings: SlotTableSettings) {
+    const { limit, headroom, windowMs, rests = null, clock } = settings;
+    this.#settings = settings;
+    this.limit = limit;
+    this.budget = limit - headroom;
     this.windowMs = windowMs;
-    this.occupiedMs = occupiedMsOf(windowMs);
-    this.#slots = Array.from({ length: slots }, (_, id) => ({
-      id,
-      lastArrivalAt: -Infinity,
-      takenAt: null,
-    }));
-    this.#resting = [...this.#slots];
+    const now = clock.monotonic();
+    const inFlightMs = occupiedMsOf(windowMs) + graceMsOf(windowMs);
+    // With another window, slots may have been used again while their earlier calls still count in ours.
+    const known = rests?.windowMs === windowMs ? rests.slots : [];
+    // If there are fewer slots than before, they get those that rest longest. Those that the record doesn't have may have been used.
+    const ofSlots = known.toSorted((a, b) => (b ?? inFlightMs) - (a ?? inFlightMs));
+    this.#slots = Array.from({ length: this.budget }, (_, id) => {
+      const ms = rests === null ? 0 : (ofSlots[id] ?? null);
+      const usableAt = ms === 0 ? -Infinity : now + (ms ?? inFlightMs);
+      return { id, usableAt, takenAt: null, isAssumed: ms === null };
+    });
+    this.#resting = this.#slots.toSorted((a, b) => a.usableAt - b.usableAt || a.id - b.id);
+    if (rests !== null) this.#pausedUntilAt = now + Math.min(rests.pausedForMs, MAX_PAUSE_MS);
+    settings.record?.(this.rests());
   }
 
-  get size(): number {
-    return this.#slots.length;
-  }
-
-  /** Restores the slots from the record of an earlier run; call it only before the first `take`. */
-  restore(record: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[]): void {
-    for (const [id, { lastArrivalAt }] of record.entries()) this.#at(id).lastArrivalAt = lastArrivalAt;
-    this.#resting = this.#slots.toSorted((a, b) => ascending(a.lastArrivalAt, b.lastArrivalAt));
-    this.#assumedArrivals = record
-      .flatMap(({ lastArrivalAt, assumed }) => (assumed ? [lastArrivalAt] : []))
-      .sort(ascending);
-  }
-
-  /** Takes the slot that has rested longest; undefined if none is usable. */
-  take(now: number): SlotId | undefined {
-    const slot = this.#resting[this.#head];
-    if (slot === undefined || !this.#hasRested(slot.lastArrivalAt, now)) return undefined;
-    this.#head += 1;
-    if (this.#head >= COMPACT_AT) {
-      this.#resting.splice(0, this.#head);
-      this.#head = 0;
-    }
-    slot.takenAt = now;
+  /** Takes the slot that has rested longest, and records its call; null if none can be used now. If this throws, nothing may be sent. */
+  take(): SlotId | null {
+    const now = this.#now;
+    const slot = this.#resting[0];
+    if (slot === undefined || this.#pausedUntilAt > now || slot.usableAt > now) return null;
+    this.#resting.shift();
     this.#inFlight.add(slot);
+    slot.takenAt = now;
+    try {
+      this.#settings.record?.(this.rests());
+    } catch (error) {
+      this.#rest(slot, slot.usableAt);
+      throw error;
+    }
+    slot.isAssumed = false;
+    this.#largestToday(now);
     return slot.id;
   }
 
-  inFlight(id: SlotId): boolean {
-    return this.#at(id).takenAt !== null;
-  }
-
-  /** Settles a slot whose call was never sent: its last arrival doesn't change. Returns the recorded last arrival. */
-  putBack(id: SlotId): number {
-    const slot = this.#at(id);
-    return this.settle(id, slot.lastArrivalAt);
-  }
-
-  /** Settles a slot whose call has ended or may still arrive until `lastArrivalAt`. Returns the recorded last arrival. */
-  settle(id: SlotId, lastArrivalAt: number): number {
-    const slot = this.#at(id);
-    if (slot.takenAt === null) return slot.lastArrivalAt;
-    slot.takenAt = null;
-    slot.lastArrivalAt = lastArrivalAt;
-    this.#inFlight.delete(slot);
-    this.#resting.splice(
-      this.#firstWhere((at) => at > lastArrivalAt),
-      0,
-      slot,
-    );
-    return lastArrivalAt;
-  }
-
-  /** Infinity = in flight. */
-  lastArrivals(): number[] {
-    return this.#slots.map(({ lastArrivalAt, takenAt }) => (takenAt === null ? lastArrivalAt : Infinity));
-  }
-
-  /** When the n-th slot can be used next, counted from 0, if calls take `callMs`; -Infinity = it was never used. Never decreases with n. */
-  freeAt(n: number, callMs: number): number {
-    const slot = this.#resting[this.#head + n];
-    if (slot !== undefined) return slot.lastArrivalAt + this.occupiedMs;
-    // Slots in flight return after almost all resting ones, in the order in which they were taken.
-    const resting = this.#resting.length - this.#head;
-    const last = this.#resting.at(-1)?.lastArrivalAt ?? -Infinity;
-    for (const [position, { takenAt }] of [...this.#inFlight].entries())
-      if (position === n - resting) return Math.max(last, (takenAt ?? 0) + callMs) + this.occupiedMs;
-    return Infinity;
-  }
-
-  /** The number of slots that can't be taken now; `real` excludes those that were only assumed spent. */
-  busy(now: number): { all: number; real: number } {
-    const rested = this.#firstWhere((at) => !this.#hasRested(at, now)) - this.#head;
-    const assumed = this.#assumedArrivals;
-    while (assumed[0] !== undefined && this.#hasRested(assumed[0], now)) assumed.shift();
-    const all = this.size - rested;
-    return { all, real: all - assumed.length };
-  }
-
-  #hasRested(lastArrivalAt: number, now: number): boolean {
-    return lastArrivalAt + this.occupiedMs <= now;
-  }
-
-  /** Binary search: the position of the first resting slot whose last arrival satisfies `holds`, which must be true for all later ones too. */
-  #firstWhere(holds: (lastArrivalAt: number) => boolean): number {
-    let low = this.#head;
-    let high = this.#resting.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const slot = this.#resting[middle];
-      if (slot === undefined || holds(slot.lastArrivalAt)) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
-
-  #at(id: SlotId): Slot {
+  /** Ends the call of a taken slot; repeating it has no effect. */
+  settle(id: SlotId, outcome: Outcome): void {
     const slot = this.#slots[id];
     if (slot === undefined) throw new RangeError(`there is no slot ${id}`);
-    return slot;
+    if (slot.takenAt === null) return;
+    const now = this.#now;
+    if (outcome !== "unsent") this.#callMs += (now - slot.takenAt - this.#callMs) / 16;
+    const graceMs = outcome === "abandoned" ? graceMsOf(this.windowMs) : 0;
+    this.#rest(slot, outcome === "unsent" ? slot.usableAt : now + graceMs + occupiedMsOf(this.windowMs));
+    // Without this record, the call counts as in flight, which only costs some quota after a restart.
+    this.#write("a settled call could not be written to the quota ledger");
   }
-}
 
-/** Also compares infinities. */
-function ascending(a: number, b: number): number {
-  return a === b ? 0 : a < b ? -1 : 1;
+  /** Makes no calls for this long; an earlier, longer pause stands. */
+  pause(forMs: number): void {
+    const untilAt = this.#now + Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
+    if (untilAt <= this.#pausedUntilAt) return;
+    this.#pausedUntilAt = untilAt;
+    this.#write("a pause could not be written to the quota ledger");
+  }
+
+  get pausedUntilAt(): number {
+    return this.#pausedUntilAt;
+  }
+
+  /** How long a slot is away from the start of its call. Calls are counted as twice as long as usual, so that a forecast is seldom too early. */
+  get awayMs(): number {
+    return occupiedMsOf(this.windowMs) + 2 * this.#callMs;
+  }
+
+  /** When the n-th slot can be used next, counted from 0; in the past if it is free. Never decreases with n. */
+  freeAt(n: number): number {
+    const slot = this.#resting[n];
+    if (slot !== undefined) return Math.max(this.#pausedUntilAt, slot.usableAt);
+    // Slots in flight return after almost all resting ones, in the order in which they were taken.
+    const last = this.#resting.at(-1)?.usableAt ?? -Infinity;
+    const { takenAt } = [...this.#inFlight][n - this.#resting.length] ?? { takenAt: Infinity };
+    return Math.max(this.#pausedUntilAt, last, (takenAt ?? 0) + this.awayMs);
+  }
+
+  usage(): { readonly used: number; readonly largestWindowToday: number } {
+    const now = this.#now;
+    return { used: this.#busy(now).length, largestWindowToday: this.#largestToday(now) };
+  }
+
+  rests(): Rests {
+    const now = this.#now;
+    return {
+      windowMs: this.windowMs,
+      // Rounded up: a slot may seem to rest a millisecond longer than it must, but never less.
+      slots: this.#slots.map(({ usableAt, takenAt }) =>
+        takenAt === null ? Math.max(0, Math.ceil(usableAt - now)) : null,
+      ),
+      pausedForMs: Math.max(0, Math.ceil(this.#pausedUntilAt - now)),
+    };
+  }
+
+  get #now(): number {
+    return this.#settings.clock.monotonic();
+  }
+
+  #rest(slot: Slot, usableAt: number): void {
+    this.#inFlight.delete(slot);
+    Object.assign(slot, { takenAt: null, usableAt });
+    const after = this.#resting.findLastIndex((other) => other.usableAt <= usableAt);
+    this.#resting.splice(after + 1, 0, slot);
+  }
+
+  /** The slots that can't be taken now. */
+  #busy(now: number): Slot[] {
+    return this.#slots.filter(({ usableAt, takenAt }) => takenAt !== null || usableAt > now);
+  }
+
+  #largestToday(now: number): number {
+    const today = Math.floor(this.#settings.clock.now() / DAY_MS);
+    if (today !== this.#day) this.#largest = 0;
+    this.#day = today;
+    const real = this.#busy(now).filter(({ isAssumed }) => !isAssumed).length;
+    return (this.#largest = Math.max(this.#largest, real));
+  }
+
+  #write(what: string): void {
+    try {
+      this.#settings.record?.(this.rests());
+    } catch (error) {
+      this.#settings.onFault?.(what, error);
+    }
+  }
 }

@@ -1,45 +1,40 @@
-/** How much quota clients and networks have used lately, in a few levels: each call counts, and decays by a factor of e in ten windows. */
+/** How much quota clients and networks have used lately: each call counts, and decays by a factor of e in ten windows. */
 import { BoundedMap } from "../bounded-map.js";
 import type { Ask } from "./quota.js";
 
 const FADES_IN_WINDOWS = 10;
-/** Fewer recent calls than this are level 0; each further level is twice as many. */
-const MIN_COUNTED = 0.5;
-/** When there are more clients, the one whose last call is oldest is dropped. */
-const MAX_CLIENTS = 10_000;
+/** When there are more clients and networks, the one whose last call is oldest is dropped. */
+const MAX_COUNTED = 20_000;
+const MAX_LEVEL = 100;
 
 type Consumer = Pick<Ask, "client" | "network">;
 
 export class Usage {
   readonly #fadeMs: number;
-  /** The logarithm of all calls weighted by exp(time / fadeMs): newer calls weigh more instead of older ones decaying. */
-  readonly #logs = new BoundedMap<string, number>(2 * MAX_CLIENTS);
+  readonly #counts = new BoundedMap<string, { readonly calls: number; readonly at: number }>(MAX_COUNTED);
 
   constructor(windowMs: number) {
     this.#fadeMs = windowMs * FADES_IN_WINDOWS;
   }
 
-  /** The level of the client's network first, then its own: smaller goes first. A client without a network is its own. */
-  levels({ client, network }: Consumer, now: number): readonly [number, number] {
-    const own = this.#level(client, now);
-    return [network === undefined ? own : this.#level(network, now), own];
+  /** Whoever has the smaller number has used less: its network, and if these are equal, itself. Similar usage counts as equal. */
+  rank({ client, network = client }: Consumer, now: number): number {
+    return this.level(network, now) * MAX_LEVEL + this.level(client, now);
   }
 
-  /** Counts calls made at that time; negative: takes them back. */
-  add({ client, network }: Consumer, at: number, calls: number): void {
-    this.#add(client, at, calls);
-    if (network !== undefined && network !== client) this.#add(network, at, calls);
+  /** 0 for less than half a recent call; each further level is twice as many. */
+  level(key: string, now: number): number {
+    return Math.max(0, 1 + Math.floor(Math.log2(2 * this.#recent(key, now))));
   }
 
-  #level(key: string, now: number): number {
-    const recent = Math.exp((this.#logs.get(key) ?? -Infinity) - now / this.#fadeMs);
-    return recent < MIN_COUNTED ? 0 : 1 + Math.floor(Math.log2(recent / MIN_COUNTED));
+  /** Counts calls; negative: takes them back. */
+  add({ client, network = client }: Consumer, now: number, calls: number): void {
+    for (const key of new Set([client, network]))
+      this.#counts.set(key, { calls: Math.max(0, this.#recent(key, now) + calls), at: now });
   }
 
-  #add(key: string, at: number, calls: number): void {
-    const base = at / this.#fadeMs;
-    const total = Math.exp((this.#logs.get(key) ?? -Infinity) - base) + calls;
-    if (total > 1e-9) this.#logs.set(key, base + Math.log(total));
-    else this.#logs.delete(key);
+  #recent(key: string, now: number): number {
+    const { calls, at } = this.#counts.get(key) ?? { calls: 0, at: now };
+    return calls * Math.exp((at - now) / this.#fadeMs);
   }
 }

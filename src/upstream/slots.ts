@@ -3,7 +3,8 @@
  * open circuit or a refused credential would otherwise use up the slots of other calls.
  */
 import type { Lane } from "../quota/lane.js";
-import type { Ask, Permit, Quota, QuotaRequest } from "../quota/quota.js";
+import type { Quota } from "../quota/line.js";
+import type { Ask, Permit, QuotaRequest } from "../quota/quota.js";
 
 interface Demand {
   readonly ask: Ask;

@@ -1,9 +1,9 @@
 /** Which client goes first within a lane, and that visitors behind one address can't get in each other's way. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
+import type { Quota } from "../../src/quota/line.js";
+import type { QuotaRequest } from "../../src/quota/quota.js";
 import { SharedAsk } from "../../src/facts/shared-ask.js";
-import { Usage } from "../../src/quota/usage.js";
 import { settle } from "../support/fake-clock.js";
 import {
   ask,
@@ -119,7 +119,7 @@ describe("visitors who return without a reservation", () => {
       const waiting = quota.run(ask({ client }), async () => clock.monotonic());
       // The call is held for the reservation until shortly after its second.
       await clock.advance(8000);
-      expect(await waiting).toBe(61_800);
+      expect(await waiting).toBe(61_500);
     }
   });
 
@@ -185,20 +185,6 @@ describe("people behind one address", () => {
     await clock.advance(8000);
     expect(await waiting).toBe("first");
   });
-});
-
-test("recent usage fades, adds up and can be refunded", () => {
-  const usage = new Usage(WINDOW_MS);
-  const level = (client: string, at: number): number => usage.levels({ client }, at)[1];
-  expect(level("then", 0)).toBe(0);
-  usage.add({ client: "then" }, 0, 2);
-  usage.add({ client: "now" }, 20 * WINDOW_MS, 2);
-  expect(level("then", 20 * WINDOW_MS)).toBeLessThan(level("now", 20 * WINDOW_MS));
-  const before = level("now", 21 * WINDOW_MS);
-  usage.add({ client: "now" }, 21 * WINDOW_MS, 4);
-  expect(level("now", 21 * WINDOW_MS)).toBeGreaterThan(before);
-  usage.add({ client: "now" }, 21 * WINDOW_MS, -4);
-  expect(level("now", 21 * WINDOW_MS)).toBe(before);
 });
 
 test("a shared ask belongs to its leader, and to the first remaining asker once the leader has left", () => {

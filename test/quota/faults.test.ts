@@ -1,24 +1,15 @@
 /** A failing ledger and shutdown: no call is sent without a ledger entry, and no request waits forever. */
 import { describe, expect, test } from "@jest/globals";
-import { Ledger } from "../../src/quota/ledger.js";
-import { SlotTable } from "../../src/quota/slot-table.js";
-import type { FakeClock } from "../support/fake-clock.js";
 import { ask, gate, memoryQuota, refusalOf, WINDOW_MS } from "./support/asks.js";
-
-/** A ledger for one call whose disk may be full. */
-function fullDisk(clock: FakeClock, isFull: () => boolean): Ledger {
-  const slot = (): void => {
-    if (isFull()) throw new Error("disk full");
-  };
-  const journal = { slot, pause: () => {}, close: () => Promise.resolve() };
-  return new Ledger({ limit: 2, table: new SlotTable(1, WINDOW_MS), clock, journal });
-}
 
 describe("the quota", () => {
   test("sends no call without a ledger entry", async () => {
-    const base = memoryQuota(2);
-    const ledger = fullDisk(base.clock, () => true);
-    const { quota, faults } = memoryQuota(2, { ledger, clock: base.clock });
+    let isFull = false;
+    const record = (): void => {
+      if (isFull) throw new Error("disk full");
+    };
+    const { quota, faults } = memoryQuota(2, { record });
+    isFull = true;
     let called = false;
     const refusal = await refusalOf(
       quota.run(ask(), async () => {
@@ -31,10 +22,12 @@ describe("the quota", () => {
   });
 
   test("charges nothing for requests that were refused because the ledger failed", async () => {
-    const base = memoryQuota(1);
-    let isFull = true;
-    const { clock } = base;
-    const { quota } = memoryQuota(1, { ledger: fullDisk(clock, () => isFull), clock });
+    let isFull = false;
+    const record = (): void => {
+      if (isFull) throw new Error("disk full");
+    };
+    const { quota, clock } = memoryQuota(1, { record });
+    isFull = true;
     for (let requests = 0; requests < 3; requests += 1)
       await refusalOf(quota.run(ask({ client: "refused" }), async () => 1));
     isFull = false;

@@ -223,8 +223,7 @@ describe("a suggestion", () => {
     let used = 0;
     for (; quota.hasSpare(); used += 1)
       await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => {});
-    // As much as other background work takes at once.
-    expect([used, quota.roomInMs()]).toEqual([29, 0]);
+    expect([used, quota.roomInMs() > 0]).toEqual([35, true]);
     await clock.advance(OCCUPIED_MS);
     expect(quota.hasSpare()).toBe(true);
     pauseAll(quota, 5_000);

@@ -1,7 +1,7 @@
 /** The connection to a real Redis that stops, hangs and recovers. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { type RedisLink, RedisGoneError, redisScript } from "../../src/redis.js";
+import { type RedisLink, RedisGoneError } from "../../src/redis.js";
 import { connectRedis } from "../../src/fleet/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
@@ -22,15 +22,6 @@ describeWithRedis("the connection to Redis", () => {
     link.close();
     await server.close();
     log.length = 0;
-  });
-
-  test("stores values, and runs scripts that Redis has forgotten", async () => {
-    const script = redisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])");
-    expect(await link.run(script, "n", [2])).toBe(2);
-    await server.command("SCRIPT", "FLUSH");
-    expect(await link.run(script, "n", [3])).toBe(5);
-    await link.command("SET", "k", "v", "PX", 1000);
-    expect(await link.command("GET", "k")).toBe("v");
   });
 
   test("fails fast when Redis is killed, and reconnects by itself when Redis is restarted", async () => {

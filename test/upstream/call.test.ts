@@ -1,10 +1,10 @@
 /** When an operation keeps failing or a credential is refused, few calls are made, and withdrawn calls spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
-import { memoryLedger } from "../../src/quota/ledger.js";
-import { Line } from "../../src/quota/line.js";
+import { Line, type Quota } from "../../src/quota/line.js";
 import type { Lane } from "../../src/quota/lane.js";
-import type { Ask, Quota } from "../../src/quota/quota.js";
+import type { Ask } from "../../src/quota/quota.js";
+import { SlotTable } from "../../src/quota/slot-table.js";
 import { fixedSecret } from "../../src/secret.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -45,8 +45,8 @@ beforeEach(() => {
 afterAll(() => stub.close());
 
 function openQuota(): Quota {
-  const ledger = memoryLedger({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
-  return new Line({ ledger, clock, onFault: () => {} });
+  const table = new SlotTable({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
+  return new Line({ table, clock, onFault: () => {} });
 }
 
 function bench(settings: Partial<BenchSettings> = {}): Bench {

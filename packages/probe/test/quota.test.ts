@@ -6,7 +6,9 @@ import { systemClock } from "../../../src/clock.js";
 import { type Config, readConfig } from "../../../src/config/env.js";
 import { NotProbedError, probe } from "../../../src/probe/probe.js";
 import type { Result } from "../src/result.js";
+import type { Home } from "../../../src/quota/note.js";
 import { createQuotas, type Quotas } from "../../../src/quota/quotas.js";
+import { createRecords } from "../../../src/quota/record.js";
 import { createFleet } from "../../../src/fleet/lease.js";
 import { connectRedis } from "../../../src/fleet/redis-link.js";
 import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
@@ -57,7 +59,7 @@ function probeLive(config: Config): Promise<Result> {
 }
 
 /** The quotas of a running service. */
-function service(config: Config, home: Parameters<typeof createQuotas>[0]["home"]): Quotas {
+function service(config: Config, home: Home): Quotas {
   return createQuotas({
     ...config.quota,
     home,
@@ -108,8 +110,13 @@ describe("the probe with a ledger file", () => {
     const files = readdirSync(config.stateDir).filter((name) => name.endsWith(".ledger"));
     expect(files).toHaveLength(1);
     const record = readFileSync(join(config.stateDir, files[0] ?? ""), "latin1");
-    expect(record.match(/^done /gm)).toHaveLength(6);
-    const quotas = service(config, { directory: config.stateDir });
+    expect(
+      /"slots":\[([\d,]+)\]/
+        .exec(record)?.[1]
+        ?.split(",")
+        .filter((ms) => ms !== "0"),
+    ).toHaveLength(6);
+    const quotas = service(config, createRecords(config.stateDir, config.quota, systemClock));
     await quotas.openAll([fingerprint()]);
     expect(quotas.opened(fingerprint())?.snapshot()).toMatchObject({ used: 6, budget: 6 });
     await quotas.close();
@@ -117,7 +124,7 @@ describe("the probe with a ledger file", () => {
 
   test("makes no call while a running service holds the ledger, and says why", async () => {
     const config = configOf({ QUOTA_COLD_START: "assume-free" });
-    const quotas = service(config, { directory: config.stateDir });
+    const quotas = service(config, createRecords(config.stateDir, config.quota, systemClock));
     await quotas.openAll([fingerprint()]);
     const refused = probeLive(config);
     await expect(refused).rejects.toBeInstanceOf(NotProbedError);
@@ -140,7 +147,6 @@ describeWithRedis("the probe with Redis", () => {
     const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
     const fleet = createFleet({
       ...config.quota,
-      budget: config.quota.limit - config.quota.headroom,
       link: redis,
       url: () => "http://127.0.0.1:9",
       upstreamId: sandbox.url,
@@ -151,7 +157,7 @@ describeWithRedis("the probe with Redis", () => {
     });
     await redis.firstContact(1_000);
     await fleet.start();
-    const quotas = service(config, { leases: fleet });
+    const quotas = service(config, fleet);
     try {
       await quotas.openAll([fingerprint()]);
       await expect(probeLive(config)).rejects.toThrow("Stop it first");

@@ -1,8 +1,8 @@
 /** Requests and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
-import { type Ledger, memoryLedger } from "../../../src/quota/ledger.js";
-import { Line, type LineSettings } from "../../../src/quota/line.js";
-import type { Quota, QuotaRequest } from "../../../src/quota/quota.js";
+import { Line, type LineSettings, type Quota } from "../../../src/quota/line.js";
+import type { QuotaRequest } from "../../../src/quota/quota.js";
+import { type Rests, SlotTable } from "../../../src/quota/slot-table.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 export const WINDOW_MS = 60_000;
@@ -21,22 +21,27 @@ export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
 
 export interface TestQuota {
   readonly clock: FakeClock;
-  readonly ledger: Ledger;
   readonly quota: Quota;
   readonly faults: string[];
 }
 
+interface TestQuotaSettings extends Partial<Omit<LineSettings, "table">> {
+  readonly windowMs?: number;
+  readonly rests?: Rests;
+  readonly record?: (rests: Rests) => void;
+  readonly clock?: FakeClock;
+}
+
 export function memoryQuota(
   budget: number,
-  { windowMs = WINDOW_MS, ...more }: Partial<LineSettings> & { readonly windowMs?: number } = {},
+  { windowMs = WINDOW_MS, rests, record, clock = new FakeClock(), ...more }: TestQuotaSettings = {},
 ): TestQuota {
-  const clock = new FakeClock();
-  const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs, clock });
   const faults: string[] = [];
   const onFault = (what: string): void => {
     faults.push(what);
   };
-  return { clock, ledger, faults, quota: new Line({ ledger, clock, onFault, ...more }) };
+  const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, rests, record, clock });
+  return { clock, faults, quota: new Line({ table, clock, onFault, ...more }) };
 }
 
 /** Spends `times` slots with calls that end immediately. */

@@ -4,7 +4,8 @@
  */
 import { ServiceError } from "../../../src/errors.js";
 import type { Lane } from "../../../src/quota/lane.js";
-import type { Quota, WaitFigures } from "../../../src/quota/quota.js";
+import type { QuotaSnapshot } from "../../../src/quota/figures.js";
+import type { Quota } from "../../../src/quota/line.js";
 import type { FakeClock } from "../../support/fake-clock.js";
 import { ask, memoryQuota, retryTimeMs, WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
@@ -49,7 +50,7 @@ export interface WaitsResult {
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
   /** The figures about waits of each quota. */
-  readonly figures: readonly WaitFigures[];
+  readonly figures: readonly QuotaSnapshot["waits"][];
 }
 
 /** One or several replicas of the quota. */
@@ -242,7 +243,7 @@ export function useOfSafeBound(
 }
 
 /** The figures of the only quota. */
-export function onlyFigures({ figures: [only] }: WaitsResult): WaitFigures {
+export function onlyFigures({ figures: [only] }: WaitsResult): QuotaSnapshot["waits"] {
   if (only === undefined) throw new Error("there was no quota");
   return only;
 }

@@ -5,7 +5,8 @@ import { type Answered, type Clock, systemClock } from "../../../src/clock.js";
 import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
-import type { Ask, Quota } from "../../../src/quota/quota.js";
+import type { Quota } from "../../../src/quota/line.js";
+import type { Ask } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
 import {
   createCredentials,
