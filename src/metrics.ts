@@ -1,6 +1,6 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
-import { perLane } from "./quota/lane.js";
-import type { LaneFigures, QuotaSnapshot } from "./quota/figures.js";
+import { type Lane, perLane } from "./quota/lane.js";
+import type { QuotaSnapshot } from "./quota/line.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
@@ -63,6 +63,7 @@ const FAMILIES = {
   ],
 } as const satisfies Record<string, readonly [Kind, name: string, label: string, help: string]>;
 
+type LaneFigures = QuotaSnapshot["lanes"][Lane];
 type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
 
 const LANE_GAUGES: readonly LaneMetric[] = [

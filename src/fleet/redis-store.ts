@@ -14,26 +14,29 @@ const PREFIX = "af-storefront:";
 const DAY_MS = 24 * 3_600_000;
 const SAVED_MS = 60 * DAY_MS;
 const MAX_HISTORY = 24 * 60;
-const MAX_UNWRITTEN = 2000;
+const MAX_LATE = 4000;
 
 const document = z.object({ source: z.string(), data: z.unknown() });
 
 export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store {
+  /** The writes that failed; of two with the same id, the last. */
+  const late = new BoundedMap<string, { readonly id: string; readonly act: () => Promise<void> }>(MAX_LATE);
+  let made = 0;
+
+  function write(id: string, act: () => Promise<void>, onFailure?: () => void): Promise<void> {
+    late.delete(id);
+    return act().catch(() => {
+      onFailure?.();
+      late.set(id, { id, act });
+    });
+  }
+  link.onReachable(() => {
+    late.forEach(({ id, act }) => void write(id, act));
+  });
+
   function saved<T>({ name, shape, source }: SavedSettings<T>): SavedFile<T> {
     const key = `${PREFIX}${name}`;
-    let unwritten: string | null = null;
     let writing = Promise.resolve();
-    const write = (): void => {
-      const text = unwritten;
-      if (text === null) return;
-      writing = link.command("SET", key, text, "PX", SAVED_MS).then(
-        () => {
-          if (unwritten === text) unwritten = null;
-        },
-        () => undefined,
-      );
-    };
-    link.onReachable(write);
     return {
       async load() {
         const read = document.safeParse(parseJson(await link.command("GET", key).catch(() => null))).data;
@@ -41,35 +44,25 @@ export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store
         return shape.safeParse(read.data).data ?? null;
       },
       save(data) {
-        unwritten = JSON.stringify({ source: source(), data });
-        write();
+        const text = JSON.stringify({ source: source(), data });
+        writing = write(key, async () => void (await link.command("SET", key, text, "PX", SAVED_MS)));
       },
       saved: () => writing,
     };
   }
 
-  function lines(name: string, most: number, keptMs: number, onFailure: () => void): Lines {
+  function lines(name: string, most: number, keptMs: number, onFailure?: () => void): Lines {
     const key = `${PREFIX}${name}`;
-    let waiting: string[] = [];
-    const append = (line: string): void => {
-      link
-        .command("RPUSH", key, line)
-        .then(async () => {
-          await link.command("LTRIM", key, -most, -1);
-          await link.command("PEXPIRE", key, keptMs);
-        })
-        .catch(() => {
-          if (waiting.length === 0) onFailure();
-          waiting = [...waiting, line].slice(-most);
-        });
-    };
-    link.onReachable(() => {
-      const late = waiting;
-      waiting = [];
-      for (const line of late) append(line);
-    });
     return {
-      append,
+      append(line) {
+        const push = async (): Promise<void> => {
+          await link.command("RPUSH", key, line);
+          // If these fail, the next line makes up for it.
+          await link.command("LTRIM", key, -most, -1).catch(() => null);
+          await link.command("PEXPIRE", key, keptMs).catch(() => null);
+        };
+        void write(`${key} ${(made += 1)}`, push, onFailure);
+      },
       load: async () => z.array(z.string()).parse(await link.command("LRANGE", key, -most, -1)),
     };
   }
@@ -77,19 +70,7 @@ export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store
   const acts = lines("audit", MAX_KEPT, KEPT_MS, () => {
     log.error("audit.failed", { reason: "redis" });
   });
-  const unwritten = new BoundedMap<string, z.infer<typeof promiseShape>>(MAX_UNWRITTEN);
   const keyOf = (id: string): string => `${PREFIX}promise:${id}`;
-  const writePromise = async (promise: z.infer<typeof promiseShape>): Promise<void> => {
-    unwritten.delete(promise.id);
-    const ttlMs = Math.ceil(promise.validUntilMs - clock.now());
-    if (ttlMs <= 0) return;
-    await link.command("SET", keyOf(promise.id), JSON.stringify(promise), "PX", ttlMs).catch(() => {
-      unwritten.set(promise.id, promise);
-    });
-  };
-  link.onReachable(() => {
-    unwritten.forEach((promise) => void writePromise(promise));
-  });
 
   return {
     saved,
@@ -100,10 +81,14 @@ export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store
       load: async () => (await acts.load()).flatMap((line) => parseAct(line) ?? []),
     },
     promises: {
-      write: writePromise,
+      write: (promise) =>
+        write(keyOf(promise.id), async () => {
+          const ttlMs = Math.ceil(promise.validUntilMs - clock.now());
+          if (ttlMs > 0) await link.command("SET", keyOf(promise.id), JSON.stringify(promise), "PX", ttlMs);
+        }),
       find: async (id) =>
         promiseShape.safeParse(parseJson(await link.command("GET", keyOf(id)))).data ?? null,
     },
-    history: lines("history", MAX_HISTORY, DAY_MS, () => {}),
+    history: lines("history", MAX_HISTORY, DAY_MS),
   };
 }

@@ -2,7 +2,7 @@
  * Background work in rounds: one at a time, only in the refresh lane, and none after `stop`. If a round runs out of quota, the next one starts as
  * soon as there may be room.
  */
-import type { Clock } from "../clock.js";
+import { type Clock, pause } from "../clock.js";
 import type { Ask } from "./quota.js";
 
 export interface BackgroundSettings {
@@ -24,54 +24,34 @@ export interface Background {
   stop(): void;
 }
 
-/**
- * Without room, the next round starts this long after room is predicted, but after `LOOK_AGAIN_MS` at the latest, because others may free some
- * earlier.
- */
+/** Without room, the next round starts this long after room is predicted, but after `LOOK_AGAIN_MS`, because others may free some earlier. */
 const SOON_MS = 100;
 const LOOK_AGAIN_MS = 5_000;
 
 export function inBackground(settings: BackgroundSettings): Background {
-  const { round, firstInMs = 0, roomInMs, clock } = settings;
+  const { client, round, firstInMs = 0, roomInMs, clock } = settings;
   const end = new AbortController();
-  const ask: Ask = {
-    lane: "refresh",
-    client: settings.client,
-    waitUntilMs: Infinity,
-    signal: end.signal,
-  };
-  let cancelTimer = (): void => {};
-  let isRunning = false;
-  let onceMore = false;
+  let wake = new AbortController();
 
   async function run(): Promise<void> {
-    if (end.signal.aborted) return;
-    if (isRunning) {
-      onceMore = true;
-      return;
-    }
-    cancelTimer();
-    isRunning = true;
-    let left: number | "no room";
-    do {
-      onceMore = false;
-      left = await round(ask);
-    } while (onceMore && !end.signal.aborted);
-    isRunning = false;
-    if (!end.signal.aborted) {
-      const inMs = left === "no room" ? Math.min(roomInMs() + SOON_MS, LOOK_AGAIN_MS) : left;
-      cancelTimer = clock.after(inMs, now);
+    const ask: Ask = { lane: "refresh", client, waitUntilMs: Infinity, signal: end.signal };
+    for (let inMs = firstInMs; ;) {
+      if (inMs > 0 && !wake.signal.aborted) await pause(clock, inMs, wake.signal);
+      if (end.signal.aborted) return;
+      wake = new AbortController();
+      const left = await round(ask);
+      inMs = left === "no room" ? Math.min(roomInMs() + SOON_MS, LOOK_AGAIN_MS) : left;
     }
   }
-  const now = (): void => void run();
 
-  if (firstInMs > 0) cancelTimer = clock.after(firstInMs, now);
-  else now();
+  void run();
   return {
-    now,
+    now: () => {
+      wake.abort();
+    },
     stop() {
-      cancelTimer();
       end.abort();
+      wake.abort();
     },
   };
 }

@@ -15,34 +15,6 @@ export interface Told {
   readonly kept: boolean;
 }
 
-/** The figures of one lane since startup. */
-export interface LaneFigures {
-  readonly queued: number;
-  readonly served: number;
-  readonly refused: number;
-  /** Requests that left the line because nobody waited any more. */
-  readonly left: number;
-  /** Requests that claimed their place, and how many of these were served. */
-  readonly retried: number;
-  readonly retriedServed: number;
-  readonly waitedMsTotal: number;
-  readonly longestWaitMs: number;
-}
-
-export interface QuotaSnapshot {
-  /** Slots that can't be used now, including those assumed spent at startup. */
-  readonly used: number;
-  readonly budget: number;
-  readonly limit: number;
-  readonly windowMs: number;
-  /** The maximum number of calls that can have arrived in one rolling window today (UTC). */
-  readonly largestWindowToday: number;
-  /** The longest pause of an operation, or of all. */
-  readonly pausedForMs: number;
-  readonly lanes: Readonly<Record<Lane, LaneFigures>>;
-  readonly waits: ReturnType<Figures["waits"]>;
-}
-
 /** Retry times are kept of this many refusals, for this many windows. */
 const MAX_TOLD = 1000;
 const RECENT_WINDOWS = 20;
@@ -104,7 +76,7 @@ export class Figures {
     this.#idleSince = isIdle ? now : null;
   }
 
-  lanes(queued: Readonly<Record<Lane, number>>): Record<Lane, LaneFigures> {
+  lanes(queued: Readonly<Record<Lane, number>>) {
     return perLane((lane) => ({ queued: queued[lane], ...this.#lanes[lane] }));
   }
 

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../clock.js";
 import { ServiceError, shuttingDown, unavailable } from "../errors.js";
-import { Figures, type QuotaSnapshot, type RefusalCause, type Told } from "./figures.js";
+import { Figures, type RefusalCause, type Told } from "./figures.js";
 import { isBackground, perLane } from "./lane.js";
 import type { Note } from "./note.js";
 import { BURST, isPaced, type Plan, planOf } from "./pace.js";
@@ -58,17 +58,14 @@ interface Waiter {
   readonly used: number;
   /** The place that it claims: its own, or that of somebody who waits for the same answer. */
   place: Ticket | null;
-  /** Ends the wait: with a slot, or without one. */
-  leave(): void;
-  start(slot: SlotId): void;
-  fail(error: Error): void;
+  /** Ends the wait: with a slot, or the reason why there is none. */
+  end(result: SlotId | Error): void;
 }
-
-/** What decides who goes first. */
-type Position = Pick<Waiter, "request" | "ticket" | "used" | "place">;
 
 /** The quota of one credential. */
 export type Quota = Pick<Line, keyof Line>;
+/** For staff, who find in `wire/staff.ts` what each figure means. */
+export type QuotaSnapshot = ReturnType<Line["snapshot"]>;
 
 export class Line {
   readonly #table: SlotTable;
@@ -138,7 +135,7 @@ export class Line {
     this.#serve();
   }
 
-  snapshot(): QuotaSnapshot {
+  snapshot() {
     const { limit, budget, windowMs, pausedUntilAt } = this.#table;
     const now = this.#now;
     const queued = perLane(() => 0);
@@ -223,13 +220,10 @@ export class Line {
     if (ticket.dueAt !== null && !isEarly) this.#usage.add(request, now, -REFUSED_COUNTS);
     if (ticket.kept && this.#pausedFor(operation) > Math.max(now, ticket.dueAt ?? now) + maxWaitMs)
       throw this.#refuse(request, ticket, "reserved", true);
-    const mayWait = isPlaced || (this.#hasRoom(client) && this.#isInTime(request, ticket, now));
+    const mayWait = isPlaced || this.#hasRoom(client);
     if (isEarly && (!mayWait || this.#visitors().length > 0)) throw this.#refuseEarly(request, ticket);
     if (!mayWait) throw this.#refuse(request, ticket, "busy");
-    const turn = this.#join(request, ticket);
-    this.#refuseOvertaken(now);
-    this.#serve();
-    return { slot: await turn, ticket };
+    return { slot: await this.#join(request, ticket), ticket };
   }
 
   /** Resolves with a slot when it's the request's turn. */
@@ -241,51 +235,41 @@ export class Line {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.#figures.left(request.lane, waiter.place !== null);
-        this.#fail(waiter, GONE);
-        this.#noteIdle();
+        this.#fail(waiter, () => GONE);
       };
-      const cancelDeadline = Number.isFinite(request.maxWaitMs)
-        ? this.#clock.after(request.maxWaitMs, () => {
-            this.#refuseLate(waiter);
-          })
-        : (): void => {};
-      const leave = (): void => {
-        this.#waiting.delete(waiter);
+      const onDeadline = (): void => {
+        this.#refuseLate(waiter);
+      };
+      const cancelDeadline =
+        request.maxWaitMs === Infinity ? null : this.#clock.after(request.maxWaitMs, onDeadline);
+      const end = (result: SlotId | Error): void => {
         request.signal.removeEventListener("abort", onAbort);
-        cancelDeadline();
+        cancelDeadline?.();
+        if (typeof result === "number") resolve(result);
+        else reject(result);
       };
-      const waiter: Waiter = {
-        request,
-        ticket,
-        since,
-        used,
-        place: null,
-        leave,
-        start: resolve,
-        fail: reject,
-      };
+      const waiter: Waiter = { request, ticket, since, used, place: null, end };
       request.signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
       this.#claimPlace(waiter, since);
+      this.#refuseHopeless(waiter, since);
+      this.#serve();
     });
   }
 
   /** A waiting request leaves without a call: it has spent nothing, and a place stays for its holder for a moment. */
-  #leave({ leave, request, ticket, place }: Waiter): void {
-    leave();
+  #fail(waiter: Waiter, reason: () => Error): void {
+    const { request, ticket, place } = waiter;
+    this.#waiting.delete(waiter);
     ticket.waits = false;
     if (place !== null) place.waits = false;
     this.#usage.add(request, this.#now, -1);
-  }
-
-  #fail(waiter: Waiter, error: Error): void {
-    this.#leave(waiter);
-    waiter.fail(error);
-  }
-
-  #failAll(errorOf: (waiter: Waiter) => ServiceError): void {
-    for (const waiter of this.#waiting) this.#fail(waiter, errorOf(waiter));
+    waiter.end(reason());
     this.#noteIdle();
+  }
+
+  #failAll(reason: (waiter: Waiter) => Error): void {
+    for (const waiter of this.#waiting) this.#fail(waiter, () => reason(waiter));
   }
 
   /** Gives a waiter the place that is due to it, or to somebody who waits for the same answer. */
@@ -324,9 +308,9 @@ export class Line {
         });
         break;
       }
+      this.#waiting.delete(waiter);
       this.#served(waiter, now);
-      waiter.leave();
-      waiter.start(slot);
+      waiter.end(slot);
     }
     this.#noteIdle();
   }
@@ -358,7 +342,7 @@ export class Line {
   }
 
   /** Carts beyond their part are visitors like others. */
-  #kindOf({ request, place }: Pick<Position, "request" | "place">, now: number): Kind {
+  #kindOf({ request, place }: Pick<Waiter, "request" | "place">, now: number): Kind {
     const { lane, completes } = request;
     if (place !== null) return "place";
     if (lane === "checkout" ? this.#cartsGoFirst(now) : completes === true) return "cart";
@@ -371,7 +355,7 @@ export class Line {
     return carts.length < Math.max(1, CHECKOUT_PART * this.#table.budget);
   }
 
-  #isBefore(a: Position, b: Position, now: number): boolean {
+  #isBefore(a: Waiter, b: Waiter, now: number): boolean {
     const order = ORDER.indexOf(this.#kindOf(a, now)) - ORDER.indexOf(this.#kindOf(b, now));
     if (order !== 0) return order < 0;
     if (a.place !== null && b.place !== null) return (a.place.dueAt ?? 0) < (b.place.dueAt ?? 0);
@@ -393,43 +377,38 @@ export class Line {
     if (place !== null) this.#tickets.forget(place);
   }
 
-  /** Whether a new request would be served in time if no later one went before it. */
-  #isInTime(request: QuotaRequest, ticket: Ticket, now: number): boolean {
-    if (request.maxWaitMs === Infinity) return true;
-    const position: Position = { request, ticket, used: this.#usage.rank(request, now), place: null };
-    const untilAt = now + request.maxWaitMs;
-    const kind = this.#kindOf(position, now);
-    // While nobody waits, places that are due are no reason to leave a call unused.
-    const isUrgent = kind === "cart" || this.#visitors().length === 0;
-    const before = this.#countBefore(position, now) + (isUrgent ? 0 : this.#tickets.dueBy(untilAt, now));
-    const plan = this.#planFor(kind, Math.max(now, this.#pausedFor(request.operation)));
-    return plan(before) <= untilAt + NOW_MS;
-  }
-
-  /** Refuses the last visitor now if others who joined after it keep it from being served in time. */
-  #refuseOvertaken(now: number): void {
+  /** Refuses those who can't be served in time now: the newcomer, or the last visitor, whom it has overtaken. */
+  #refuseHopeless(newcomer: Waiter, now: number): void {
     const visitors = [...this.#waiting].filter((one) => this.#kindOf(one, now) === "visitor");
-    const [last] = visitors.sort((a, b) => (this.#isBefore(a, b, now) ? 1 : -1));
-    if (last === undefined) return;
-    const servedAt = this.#planFor("visitor", now)(this.#countBefore(last, now));
-    if (servedAt > last.since + last.request.maxWaitMs + NOW_MS) this.#refuseLate(last);
+    const last = visitors.sort((a, b) => (this.#isBefore(a, b, now) ? -1 : 1)).at(-1);
+    for (const waiter of new Set([newcomer, last ?? newcomer])) {
+      const { request, since, place } = waiter;
+      if (place !== null || request.maxWaitMs === Infinity || !this.#waiting.has(waiter)) continue;
+      const kind = this.#kindOf(waiter, now);
+      const untilAt = since + request.maxWaitMs;
+      // While nobody else waits, places that are due are no reason to leave a call unused.
+      const isAhead = waiter === newcomer && kind !== "cart" && this.#visitors().length > 1;
+      const before = this.#countBefore(waiter, now) + (isAhead ? this.#tickets.dueBy(untilAt, now) : 0);
+      const plan = this.#planFor(kind, Math.max(now, this.#pausedFor(request.operation)));
+      if (plan(before) > untilAt + NOW_MS) this.#refuseLate(waiter);
+    }
   }
 
   /** How many of those who wait get a call first. */
-  #countBefore(position: Position, now: number): number {
-    return [...this.#waiting].filter((other) => other !== position && !this.#isBefore(position, other, now))
+  #countBefore(waiter: Waiter, now: number): number {
+    return [...this.#waiting].filter((other) => other !== waiter && !this.#isBefore(waiter, other, now))
       .length;
   }
 
   /** Refuses a request that waited and can no longer be served in time. */
   #refuseLate(waiter: Waiter): void {
-    const { request, ticket, place } = waiter;
-    this.#leave(waiter);
-    const isEarly = this.#tickets.isEarly(ticket, this.#now);
-    waiter.fail(
-      isEarly ? this.#refuseEarly(request, ticket) : this.#refuse(request, ticket, "late", place === ticket),
+    const { request, ticket, place, since } = waiter;
+    const now = this.#now;
+    this.#fail(waiter, () =>
+      this.#tickets.isEarly(ticket, now)
+        ? this.#refuseEarly(request, ticket)
+        : this.#refuse(request, ticket, since < now ? "late" : "busy", place === ticket),
     );
-    this.#noteIdle();
   }
 
   /** `isOwed`: it has a place, which can't be honoured. */

@@ -40,30 +40,49 @@ class LedgerReplacedError extends Error {
 
 /** Keeps one record for each credential. `take` rejects with InUseError while another process holds it. */
 export function createRecords(directory: string, budget: BudgetSettings, clock: Clock): Home {
-  const open = new Map<string, RecordFile>();
+  const closing = new Map<string, (note: Note) => Promise<void>>();
   return {
     async take(fingerprint, coldStart) {
       createFolder(directory);
-      const file = await RecordFile.open(join(directory, `quota-${fingerprint}.ledger`), budget, clock);
-      open.set(fingerprint, file);
-      const isCold = file.former === undefined;
-      return {
-        note: isCold && coldStart === "assume-free" ? null : noteOf(file.former, budget, clock),
-        record: (rests) => {
-          file.write({ ...rests, places: [] });
-        },
-      };
+      const path = join(directory, `quota-${fingerprint}.ledger`);
+      const release = await claimLock(path);
+      try {
+        const { former, write, leave } = openFile(path, 200 + 16 * budget.limit);
+        closing.set(fingerprint, async (note) => {
+          try {
+            leave(textOf(note, clock));
+          } finally {
+            await release();
+          }
+        });
+        const isFree = former === null && coldStart === "assume-free";
+        return {
+          note: isFree ? null : noteOf(former ?? "", budget, clock),
+          record: (rests) => {
+            write(textOf({ ...rests, places: [] }, clock));
+          },
+        };
+      } catch (error) {
+        await release();
+        throw error;
+      }
     },
     async giveUp(fingerprint, note) {
-      await open.get(fingerprint)?.close(note);
-      open.delete(fingerprint);
+      const close = closing.get(fingerprint);
+      closing.delete(fingerprint);
+      await close?.(note);
     },
   };
 }
 
+function textOf(note: Note, clock: Clock): string {
+  const json = JSON.stringify({ ...note, atMs: clock.monotonic(), bootedAtMs: bootedAtMs(clock) });
+  return `${sumOf(json)} ${json}`;
+}
+
 /** What the text of a record says now. */
-function noteOf(text: string | undefined, budget: BudgetSettings, clock: Clock): Note {
-  const [, sum = "", json = ""] = /^(\w+) (.*?) *\n$/s.exec(text ?? "") ?? [];
+function noteOf(text: string, budget: BudgetSettings, clock: Clock): Note {
+  const [, sum = "", json = ""] = /^(\w+) (.*\S) *\n$/s.exec(text) ?? [];
   const record = sum === sumOf(json) ? recordShape.safeParse(parseJson(json)).data : undefined;
   if (record === undefined) return nothingKnown(budget);
   const ageMs = clock.monotonic() - record.atMs;
@@ -76,84 +95,52 @@ function sumOf(text: string): string {
   return hash("sha256", text, "hex").slice(0, 16);
 }
 
-/** A file in which each write replaces the whole text, in the blocks that it has, so that it succeeds on a full disk too. */
-class RecordFile {
-  readonly #path: string;
-  readonly #clock: Clock;
-  readonly #release: () => Promise<void>;
-  readonly #chars: number;
-  #file: number;
-  #inode: number;
-  /** What the process before this one has left; undefined: nothing. */
-  readonly former: string | undefined;
+/** `former`: what the file of the process before this one said; null without one. `write` throws once another process has replaced the file. */
+function openFile(path: string, chars: number) {
+  // The former file is read once it has been replaced: its process sends nothing more, because it looks for that after each write.
+  const formerFile = openIfThere(path);
+  let file = replaced(path, " ".repeat(chars));
+  const former = formerFile === null ? null : readFileSync(formerFile, "latin1");
+  if (formerFile !== null) closeSync(formerFile);
+  const isOwn = (): boolean => statSync(path).ino === fstatSync(file).ino;
+  return {
+    former,
+    /** In the blocks that the file has, so that it succeeds on a full disk too. */
+    write(text: string): void {
+      if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+        const next = replaced(path, text.padEnd(chars));
+        closeSync(file);
+        file = next;
+      } else writeWhole(file, text.padEnd(chars));
+      if (!isOwn()) throw new LedgerReplacedError();
+    },
+    leave(text: string): void {
+      try {
+        if (isOwn()) closeSync(replaced(path, text));
+      } finally {
+        closeSync(file);
+      }
+    },
+  };
+}
 
-  static async open(path: string, { limit }: BudgetSettings, clock: Clock): Promise<RecordFile> {
-    const release = await claimLock(path);
-    try {
-      return new RecordFile(path, limit, clock, release);
-    } catch (error) {
-      await release();
-      throw error;
-    }
-  }
-
-  private constructor(path: string, slots: number, clock: Clock, release: () => Promise<void>) {
-    this.#path = path;
-    this.#clock = clock;
-    this.#release = release;
-    this.#chars = 200 + 16 * slots;
-    // The former file is read once it has been replaced: its process sends nothing more, because it looks for that after each write.
-    const former = openIfThere(path);
-    [this.#file, this.#inode] = this.#replace("");
-    this.former = former === null ? undefined : readFileSync(former, "latin1");
-    if (former !== null) closeSync(former);
-  }
-
-  write(note: Note): void {
-    const text = this.#textOf(note);
-    const there = statSync(this.#path, { throwIfNoEntry: false })?.ino;
-    if (there === undefined) {
-      closeSync(this.#file);
-      [this.#file, this.#inode] = this.#replace(text);
-      return;
-    }
-    writeWhole(this.#file, text);
-    if (statSync(this.#path).ino !== this.#inode) throw new LedgerReplacedError();
-  }
-
-  async close(note: Note): Promise<void> {
-    try {
-      if (statSync(this.#path).ino === this.#inode) closeSync(this.#replace(this.#textOf(note))[0]);
-    } finally {
-      closeSync(this.#file);
-      await this.#release();
-    }
-  }
-
-  #textOf(note: Note): string {
-    const at = { atMs: this.#clock.monotonic(), bootedAtMs: bootedAtMs(this.#clock) };
-    const json = JSON.stringify({ ...note, ...at });
-    return `${sumOf(json)} ${json}`.padEnd(this.#chars) + "\n";
-  }
-
-  /** Writes a new file and renames it over the old one, so that a kill leaves one of the two intact. */
-  #replace(text: string): [file: number, inode: number] {
-    const beside = `${this.#path}.new`;
-    rmSync(beside, { force: true });
-    const file = openSync(beside, "wx+", 0o600);
-    try {
-      writeWhole(file, text || `${" ".repeat(this.#chars)}\n`);
-      renameSync(beside, this.#path);
-      return [file, fstatSync(file).ino];
-    } catch (error) {
-      closeSync(file);
-      throw error;
-    }
+/** Writes a new file and renames it over the old one, so that a kill leaves one of the two intact. Returns the open file. */
+function replaced(path: string, text: string): number {
+  rmSync(`${path}.new`, { force: true });
+  const file = openSync(`${path}.new`, "wx+", 0o600);
+  try {
+    writeWhole(file, text);
+    renameSync(`${path}.new`, path);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
   }
 }
 
 function writeWhole(file: number, text: string): void {
-  if (writeSync(file, text, 0, "latin1") !== text.length)
+  const line = `${text}\n`;
+  if (writeSync(file, line, 0, "latin1") !== line.length)
     throw new Error("the quota ledger was written in part");
 }
 

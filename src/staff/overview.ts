@@ -3,7 +3,7 @@ import type { Notebook } from "../facts/notebook.js";
 import type { PageStats } from "../facts/page.js";
 import { type Clock, instant } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
-import type { QuotaSnapshot } from "../quota/figures.js";
+import type { QuotaSnapshot } from "../quota/line.js";
 import type { RedisState } from "../redis.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";

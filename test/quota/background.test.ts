@@ -80,6 +80,7 @@ describe("background work", () => {
     expect(rounds.startedAt).toEqual([0, 0]);
     await rounds.end(60_000);
     background.now();
+    await settle();
     expect(rounds.startedAt).toEqual([0, 0, 0]);
     await rounds.end(60_000);
     expect([rounds.startedAt.length, rounds.clock.pending]).toEqual([3, 1]);

@@ -4,8 +4,7 @@
  */
 import { ServiceError } from "../../../src/errors.js";
 import type { Lane } from "../../../src/quota/lane.js";
-import type { QuotaSnapshot } from "../../../src/quota/figures.js";
-import type { Quota } from "../../../src/quota/line.js";
+import type { Quota, QuotaSnapshot } from "../../../src/quota/line.js";
 import type { FakeClock } from "../../support/fake-clock.js";
 import { ask, memoryQuota, retryTimeMs, WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
