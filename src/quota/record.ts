@@ -102,11 +102,13 @@ function openFile(path: string, chars: number) {
   let file = replaced(path, " ".repeat(chars));
   const former = formerFile === null ? null : readFileSync(formerFile, "latin1");
   if (formerFile !== null) closeSync(formerFile);
+  let hasLeft = false;
   const isOwn = (): boolean => statSync(path).ino === fstatSync(file).ino;
   return {
     former,
     /** In the blocks that the file has, so that it succeeds on a full disk too. */
     write(text: string): void {
+      if (hasLeft) throw new Error("the quota ledger is closed");
       if (statSync(path, { throwIfNoEntry: false }) === undefined) {
         const next = replaced(path, text.padEnd(chars));
         closeSync(file);
@@ -118,6 +120,7 @@ function openFile(path: string, chars: number) {
       try {
         if (isOwn()) closeSync(replaced(path, text));
       } finally {
+        hasLeft = true;
         closeSync(file);
       }
     },

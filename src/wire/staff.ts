@@ -152,7 +152,9 @@ const waitsShape = z
   .strictObject({
     retryAfter: z
       .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
-      .describe("The `Retry-After` values of refused visitors over the last ten to twenty windows."),
+      .describe(
+        "The `Retry-After` values of refused visitors over the last twenty windows, of a thousand at most.",
+      ),
     reservations: z
       .strictObject({ made: count, claimed: count, honoured: count, unclaimed: count })
       .describe(

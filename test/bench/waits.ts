@@ -14,7 +14,6 @@ import {
   IMPATIENT_EVERY_MS,
   IMPATIENT_FOR_MS,
   meanWaitMs,
-  onlyFigures,
   type Person,
   RAMP_WINDOWS,
   randomPerson,
@@ -71,7 +70,7 @@ function figures(people: readonly Person[], cartsMs: number): string[] {
 
 async function simulate({ name, ...row }: Row): Promise<string[]> {
   const seen = await waits({ budget: BUDGET, windows: WINDOWS, seed: 1, ...row });
-  const { idleCalls, reservations } = onlyFigures(seen);
+  const { idleCalls, reservations } = seen.figures;
   const used = row.load + (row.carts ?? 0) + (row.behindOneAddress ?? 0) + (row.bots ?? 0);
   return [
     name,

@@ -22,7 +22,6 @@ import { largestWindow } from "./support/rolling.js";
 import {
   counted,
   meanWaitMs,
-  onlyFigures,
   servedWithin,
   useOfSafeBound,
   waits,
@@ -62,7 +61,7 @@ describe.each([
 
   test("the budget is used while visitors wait for it, and never exceeded", () => {
     expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-    const { idleCalls, reservations } = onlyFigures(result);
+    const { idleCalls, reservations } = result.figures;
     expect(idleCalls).toBeLessThanOrEqual(0.02 * result.arrivals.length);
     if (load + carts <= 1) return;
     expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
@@ -85,6 +84,39 @@ test("reservations are honoured despite bots that never return and an endless st
   expect(result.reservations.served).toBeGreaterThanOrEqual(0.97 * result.reservations.claimed - 1);
   expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
 });
+
+test("honest visitors and carts are served at once beside bots that make a hundred times as many requests", async () => {
+  const windows = 10;
+  const result = await waits({ budget: BUDGET, windows, load: 0.3, carts: 0.1, bots: 20, seed: 57 });
+  const [honest, carts] = ["exact", "checkout"].map((lane) =>
+    counted(result, windows).filter((one) => one.lane === lane),
+  );
+  expect(servedWithin(honest ?? [], 8000)).toBeGreaterThanOrEqual(0.97);
+  expect(servedWithin(carts ?? [], 8000)).toBeGreaterThanOrEqual(0.97);
+  expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
+});
+
+test.each([
+  { budget: 57, windowMs: WINDOW_MS, maxWaitMs: 8000 },
+  { budget: 8, windowMs: WINDOW_MS, maxWaitMs: 8000 },
+  { budget: 57, windowMs: 5000, maxWaitMs: 1000, least: 0.9 },
+  { budget: 57, windowMs: 4000, maxWaitMs: 0 },
+])(
+  "a flood of visitors who never return and wait for $maxWaitMs ms uses a budget of $budget in $windowMs ms",
+  async ({ budget, windowMs, maxWaitMs, least = 0.95 }) => {
+    const windows = 6;
+    const { quota, clock } = memoryQuota(budget, { windowMs });
+    let late = 0;
+    for (let n = 0; n < windows * 600; n += 1) {
+      const call = async (): Promise<void> => {
+        if (clock.monotonic() > 2 * windowMs) late += 1;
+      };
+      void outcome(quota.run(ask({ client: `passer-by ${n}`, maxWaitMs }), call));
+      await clock.advance(windowMs / 600);
+    }
+    expect(late / ((windows - 2) * budget)).toBeGreaterThanOrEqual(least);
+  },
+);
 
 test.each([0, 1 / 3])(
   "a reservation whose second falls into a pause of the upstream is moved to after it, and honoured then, with carts at %d of the budget",

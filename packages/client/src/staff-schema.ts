@@ -418,7 +418,7 @@ export interface components {
                 };
                 /** @description Refused requests, their `Retry-After` values, and whether reservations were honoured. */
                 readonly waits: {
-                    /** @description The `Retry-After` values of refused visitors over the last ten to twenty windows. */
+                    /** @description The `Retry-After` values of refused visitors over the last twenty windows, of a thousand at most. */
                     readonly retryAfter: {
                         readonly count: number;
                         readonly p50Seconds: number;

@@ -4,10 +4,8 @@
  */
 import { ServiceError } from "../../../src/errors.js";
 import type { Lane } from "../../../src/quota/lane.js";
-import type { Quota, QuotaSnapshot } from "../../../src/quota/line.js";
-import type { FakeClock } from "../../support/fake-clock.js";
+import type { QuotaSnapshot } from "../../../src/quota/line.js";
 import { ask, memoryQuota, retryTimeMs, WINDOW_MS } from "./asks.js";
-import { mulberry } from "./crowd.js";
 
 export interface WaitsSettings {
   readonly budget: number;
@@ -48,16 +46,7 @@ export interface WaitsResult {
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
-  /** The figures about waits of each quota. */
-  readonly figures: readonly QuotaSnapshot["waits"][];
-}
-
-/** One or several replicas of the quota. */
-export interface Replicas {
-  readonly clock: FakeClock;
-  readonly quotas: readonly Quota[];
-  /** The index of the replica that this request reaches. */
-  readonly balance: (request: number) => number;
+  readonly figures: QuotaSnapshot["waits"];
 }
 
 /** The first windows don't count, because the budget is still full at the start. */
@@ -69,16 +58,20 @@ export const IMPATIENT_EVERY_MS = 5000;
 export const IMPATIENT_FOR_MS = 120_000;
 const MAX_CALL_MS = 600;
 
-function single(budget: number): Replicas {
-  const { quota, clock } = memoryQuota(budget);
-  return { clock, quotas: [quota], balance: () => 0 };
+/** A seeded random number generator (mulberry32). Returns numbers from 0 to 1. */
+function mulberry(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }
 
-export async function waits(
-  settings: WaitsSettings,
-  { clock, quotas, balance }: Replicas = single(settings.budget),
-): Promise<WaitsResult> {
+export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
   const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0, pauses = [] } = settings;
+  const { quota, clock } = memoryQuota(budget);
   const random = mulberry(settings.seed);
   const endsAt = clock.monotonic() + windows * WINDOW_MS;
   const people: Person[] = [];
@@ -87,15 +80,7 @@ export async function waits(
   const pausedAt: number[] = [];
   let callsMs = 0;
   let made = 0;
-  let requests = 0;
   let hasEnded = false;
-
-  const next = (): Quota => {
-    requests += 1;
-    const quota = quotas[balance(requests) % quotas.length];
-    if (quota === undefined) throw new Error("there is no such replica");
-    return quota;
-  };
 
   const call = (): Promise<void> => {
     const tookMs = random() * MAX_CALL_MS;
@@ -127,7 +112,7 @@ export async function waits(
           if (person.servedAt === null) attempt(person, who, newlyReservedAt);
         });
     };
-    next()
+    quota
       .run(ask({ ...who, lane }), () => {
         person.servedAt ??= clock.monotonic();
         if (person.behaviour === "obedient" && person.retryTimesMs.length > 0)
@@ -178,20 +163,18 @@ export async function waits(
   for (let bot = 0; bot < bots; bot += 1)
     stream(WINDOW_MS / 1000 / budget, () => {
       made += 1;
-      next()
-        .run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call)
-        .catch(() => {});
+      quota.run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call).catch(() => {});
     });
   for (const { atMs, forMs } of pauses)
     clock.after(atMs, () => {
       pausedAt.push(clock.monotonic());
-      quotas[0]?.pause("check", forMs);
-      quotas[0]?.pause("quote", forMs);
+      quota.pause("check", forMs);
+      quota.pause("quote", forMs);
     });
   await clock.advance(windows * WINDOW_MS);
-  const figures = quotas.map((quota) => quota.snapshot().waits);
+  const figures = quota.snapshot().waits;
   hasEnded = true;
-  const closed = Promise.all(quotas.map((quota) => quota.close()));
+  const closed = quota.close();
   await clock.advance(WINDOW_MS);
   await closed;
   return { people, reservations, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), figures };
@@ -239,10 +222,4 @@ export function useOfSafeBound(
   const bound = ((windows - RAMP_WINDOWS) * WINDOW_MS * budget) / (WINDOW_MS + meanCallMs);
   const steady = arrivals.filter((at) => at > RAMP_WINDOWS * WINDOW_MS && at <= windows * WINDOW_MS);
   return steady.length / bound;
-}
-
-/** The figures of the only quota. */
-export function onlyFigures({ figures: [only] }: WaitsResult): QuotaSnapshot["waits"] {
-  if (only === undefined) throw new Error("there was no quota");
-  return only;
 }
