@@ -71,7 +71,7 @@ export function createFollower(
   const answers = new LRUCache<string, Kept>({ max: MAX_REPEATED });
   let hasReached: boolean | null = null;
   let ownerId = fleet.owner()?.id;
-  let untilChange = new AbortController();
+  let untilChange = manyListeners();
 
   // A former owner that hangs would never answer.
   fleet.onChange(() => {
@@ -80,8 +80,7 @@ export function createFollower(
     ownerId = id;
     hasReached = null;
     untilChange.abort();
-    untilChange = new AbortController();
-    setMaxListeners(0, untilChange.signal);
+    untilChange = manyListeners();
   });
 
   const isOwn = ({ url = "" }: Pick<IncomingMessage, "url">): boolean =>
@@ -196,6 +195,13 @@ export function createFollower(
       agent.destroy();
     },
   };
+}
+
+/** One request more is no leak. */
+function manyListeners(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 function withoutConnection(headers: IncomingMessage["headers"]): OutgoingHttpHeaders {

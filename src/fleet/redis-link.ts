@@ -1,7 +1,7 @@
 /** The connection to Redis; the service loads it only if there is a REDIS_URL, because its client takes a tenth of a start. */
 import { Redis, type RedisOptions } from "ioredis";
 import { z } from "zod";
-import { type Clock, every } from "../clock.js";
+import { type Clock, every, pause } from "../clock.js";
 import type { Log } from "../logger.js";
 import { RedisGoneError, type RedisLink, type RedisState } from "../redis.js";
 import { NO_CLUSTER, parseRedisAddress } from "../redis-address.js";
@@ -29,7 +29,12 @@ const BEAT_KEY = "af-storefront:beat";
 /** Returns immediately; connects in the background and never gives up. */
 export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const listeners: (() => void)[] = [];
-  const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
+  let contacted = (): void => {};
+  let unusable = (_why: Error): void => {};
+  const contact = new Promise<void>((done, failed) => {
+    [contacted, unusable] = [done, failed];
+  });
+  contact.catch(() => {});
   let isUsable = false;
   let state: RedisState = "gone";
   let refusal = "";
@@ -79,7 +84,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     }
     log.error("redis.refused", { kind: mode });
     const problem = mode === "cluster" ? NO_CLUSTER : "is a Sentinel; use redis+sentinel://host:port/name";
-    for (const { failed } of waiting.splice(0)) failed(new Error(`REDIS_URL: ${problem}`));
+    unusable(new Error(`REDIS_URL: ${problem}`));
   }
 
   async function beat(): Promise<void> {
@@ -93,7 +98,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     state = "shared";
     refusal = "";
     log.info("redis.reached");
-    for (const { done } of waiting.splice(0)) done();
+    contacted();
     for (const act of listeners) act();
   }
 
@@ -131,12 +136,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   return {
     state: () => state,
-    firstContact: (withinMs) =>
-      new Promise((done, failed) => {
-        if (state === "shared") return done();
-        waiting.push({ done, failed });
-        clock.after(withinMs, done);
-      }),
+    firstContact: (withinMs) => Promise.race([contact, pause(clock, withinMs, new AbortController().signal)]),
     command,
     onReachable(act) {
       listeners.push(act);

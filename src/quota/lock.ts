@@ -3,7 +3,7 @@
  * nothing is left over after kill -9. It isn't what keeps two processes within one quota: that is the record itself.
  */
 import { chmod, rm } from "node:fs/promises";
-import { connect, createServer, type Server } from "node:net";
+import { connect, createServer } from "node:net";
 import { resolve } from "node:path";
 import { hash } from "node:crypto";
 import { systemCodeOf } from "../system-error.js";
@@ -36,7 +36,12 @@ export async function claimLock(path: string): Promise<() => Promise<void>> {
     if (systemCodeOf(error) === "EADDRINUSE") throw new InUseError(path);
     // Some shared file systems don't support sockets.
   }
-  return () => closed(server);
+  return () =>
+    new Promise((done) => {
+      server.close(() => {
+        done();
+      });
+    });
 }
 
 /** Whether an owner answers. Only a refused connection or a missing socket proves that there is none. */
@@ -49,14 +54,6 @@ function answers(address: string): Promise<boolean> {
     });
     socket.once("error", (error) => {
       done(!["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(systemCodeOf(error)));
-    });
-  });
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((done) => {
-    server.close(() => {
-      done();
     });
   });
 }
