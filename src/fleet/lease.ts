@@ -29,8 +29,8 @@ const MISSING_MS = 3_000;
 const NOTE_MS = 10_000;
 
 /**
- * Extends the lease ARGV[1], or takes it as ARGV[2] if nobody holds it: at once with a note or for its last owner, otherwise if ARGV[4] is 1; never as "". Returns
- * the state, the holder or the last owner, and a note of this server that is at most ARGV[5] ms old, with its age.
+ * Extends the lease ARGV[1], or takes it if nobody holds it: as it is for its last owner; as ARGV[2], never "", with a note, or if ARGV[4] is 1. Returns the
+ * state, the holder or the last owner, and a note of this server that is at most ARGV[5] ms old, with its age.
  */
 const TAKE = `
 local holder = redis.call('GET', KEYS[1])
@@ -38,8 +38,9 @@ if holder == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[3]) return { 'mine
 if holder then return { 'other', holder } end
 local last, note = redis.call('GET', KEYS[1] .. ':last') or '', redis.call('HMGET', KEYS[1] .. ':note', 'at', 'run', 'text')
 if ARGV[2] == '' or not (note[1] or last == '' or last == ARGV[1] or ARGV[4] == '1') then return { 'missing', '' } end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-redis.call('SET', KEYS[1] .. ':last', ARGV[2])
+local value = last ~= '' and last == ARGV[1] and last or ARGV[2]
+redis.call('SET', KEYS[1], value, 'PX', ARGV[3])
+redis.call('SET', KEYS[1] .. ':last', value)
 redis.call('DEL', KEYS[1] .. ':note')
 local time = redis.call('TIME')
 local age = time[1] * 1000 + math.floor(time[2] / 1000) - (note[1] or 0)
@@ -101,8 +102,8 @@ export interface FleetSettings extends BudgetSettings {
 interface Lease {
   rightUntilAt: number;
   /**
-   * What stands in Redis while this process holds it; "" otherwise. Each taking has a value of its own, so a process that never saw the reply to
-   * its taking finds a stranger's lease, and a former owner finds out that somebody was in between.
+   * What stands in Redis while this process holds it; "" otherwise. Each taking has a value of its own, unless nobody else was the owner since the last.
+   * So a former owner finds out whether somebody was in between, even if it never saw the reply to a taking.
    */
   value: string;
   /** Whether this process is the owner, and what it then knew of earlier calls. */
@@ -169,9 +170,11 @@ export function createFleet(settings: FleetSettings): Fleet {
     const isStillTrue = isHeld && lease.isOwn && holder === lease.value;
     if (lease.isOwn && !isStillTrue) lose(fingerprint, lease, isHeld ? "unknown" : state);
     if (isHeld) {
-      if (!isStillTrue) lease.note = noteOf(lease, holder, ageMs, text);
+      if (!isStillTrue) {
+        lease.note = noteOf(lease, holder, ageMs, text);
+        lease.value = taken;
+      }
       lease.isOwn = true;
-      if (state === "taken") lease.value = taken;
       lease.rightUntilAt = sentAt + RIGHT_MS;
     }
     lease.hasSeenOwner = true;
