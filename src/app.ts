@@ -134,7 +134,7 @@ export function createApp(settings: AppSettings): App {
     async start() {
       await engine.open();
       phase = "ready";
-      stopWork = engine.work(monitoring.keepHistory);
+      stopWork = engine.work(monitoring.watch);
       if (server.listening) engine.join();
       else server.once("listening", engine.join);
     },

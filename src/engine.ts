@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import { type Account, createAccount } from "./staff/account.js";
+import { type Carts, createCarts } from "./staff/carts.js";
 import { type Audit, createAudit } from "./staff/audit.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
@@ -56,6 +57,7 @@ export interface Engine {
   readonly prices: PriceList;
   readonly account: Account;
   readonly promises: Promises;
+  readonly carts: Carts;
   readonly audit: Audit;
   readonly redis: RedisLink | null;
   /** A number that changes whenever something new is known that answers to visitors may depend on. */
@@ -152,7 +154,7 @@ export function createEngine(settings: EngineSettings): Engine {
   });
 
   const store = redis
-    ? createRedisStore(redis, clock, log)
+    ? createRedisStore(redis, log)
     : createFileStore(config.stateDir, isSandbox, clock, log);
   const stateDir = isSandbox || redis ? null : createStateDir(config.stateDir, clock);
   const audit = createAudit(store.acts, clock, log);
@@ -197,6 +199,7 @@ export function createEngine(settings: EngineSettings): Engine {
     factsFreshMs: config.cache.account.freshMs,
     tierFreshMs: config.cache.tier.freshMs,
     hasCustomers: config.customers !== null,
+    wantsBalance: () => config.customers !== null || config.notify !== null || !carts.isEmpty(),
     onOwnPrices: (ascii, askedAt) => {
       nameKinds.noteSign({ ascii }, askedAt);
     },
@@ -209,10 +212,19 @@ export function createEngine(settings: EngineSettings): Engine {
     check: upstream.check,
     onSign: nameKinds.noteSign,
   });
+  const carts = createCarts({
+    store: isSandbox ? null : store.carts,
+    upstream: upstreamId,
+    account,
+    names,
+    hasSpare: () => quota()?.hasSpare() ?? false,
+    clock,
+    factClock,
+  });
   const promises = createPromises({
     keys: config.promiseKeys ?? (isSandbox ? fixedSecret(newPromiseKey()) : null),
     validMs: () => policies.current().promiseValidMs,
-    store: store.promises,
+    keep: carts.keep,
     clock,
     log,
   });
@@ -234,7 +246,7 @@ export function createEngine(settings: EngineSettings): Engine {
 
   /** What a former owner or process knew. What this one knows itself from before counts by its age, its prices no more than restored ones. */
   async function restore(): Promise<void> {
-    await Promise.all([nameKinds.restore(), prices.restore()]);
+    await Promise.all([nameKinds.restore(), prices.restore(), carts.restore()]);
   }
 
   async function leaveBehind(): Promise<void> {
@@ -257,6 +269,7 @@ export function createEngine(settings: EngineSettings): Engine {
     prices,
     account,
     promises,
+    carts,
     audit,
     redis,
     changes: () => changes,
@@ -286,6 +299,7 @@ export function createEngine(settings: EngineSettings): Engine {
         stopOwnWork ??= all([
           prices.keepWarm(),
           account.keepWarm(),
+          carts.follow(),
           keepTrying({
             upstream,
             quote: prices.tryQuote,

@@ -55,7 +55,7 @@ async function run(config: Config, world: World | undefined, log: ProcessLog): P
   const { version } = z.object({ version: z.string() }).parse(packageJson);
   const { upstream, sandbox } =
     config.upstream === null
-      ? await startEmbeddedSandbox(config, world)
+      ? await startEmbeddedSandbox(config, world, log)
       : { upstream: config.upstream, sandbox: null };
   const mode = sandbox === null ? "upstream" : "sandbox";
   const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
@@ -126,9 +126,20 @@ async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
   return connectRedis({ url, clock: systemClock, log });
 }
 
-async function startEmbeddedSandbox({ quota: { limit, windowMs } }: Config, config: World | undefined) {
+/** With its portal, in which orders are placed; if the portal's port is taken, at a free one. */
+async function startEmbeddedSandbox(
+  { quota: { limit, windowMs }, sandboxPortalPort }: Config,
+  config: World | undefined,
+  log: ProcessLog,
+) {
   const { startSandbox } = await import("af-storefront-sandbox/sandbox.js");
-  const sandbox = await startSandbox({ config, rateLimit: { limit, windowMs } });
+  const start = (controlPort: number) =>
+    startSandbox({ config, rateLimit: { limit, windowMs }, controlPort });
+  const sandbox = await start(sandboxPortalPort).catch(() => start(0));
+  log.info("sandbox.portal", {
+    note: `sandbox mode: order at ${sandbox.controlUrl} what the staff page shows as signed`,
+    url: sandbox.controlUrl,
+  });
   const { key, secret } = sandbox.credential();
   const active = { key: fixedSecret(key), secret: fixedSecret(secret) };
   return { sandbox, upstream: { baseUrl: sandbox.url, active, standby: null } };
@@ -141,7 +152,7 @@ function randomStaffToken(log: ProcessLog): Secret {
     note: "sandbox mode: this token is valid until the process ends",
     token,
   });
-  return fixedSecret(`sandbox:${hash("sha256", token, "hex")}:read+operate+metrics`);
+  return fixedSecret(`sandbox:${hash("sha256", token, "hex")}:read+operate+order+metrics`);
 }
 
 if (existsSync(".env")) loadEnvFile(".env");

@@ -47,6 +47,10 @@ export interface Config {
   readonly customers: CustomerSettings | null;
   /** Null: a random key in sandbox mode; otherwise carts aren't signed. */
   readonly promiseKeys: Secret | null;
+  /** Where the portal of the embedded sandbox listens, on this machine only. */
+  readonly sandboxPortalPort: number;
+  /** Who is told of alarms; null: nobody. */
+  readonly notify: Receiver | null;
   readonly corsOrigins: readonly string[];
   /** Where security problems are reported, as a URI; null: there is no security.txt. */
   readonly securityContact: string | null;
@@ -123,6 +127,8 @@ export function readConfig<World>(
     staffTokens: settings.secret("STAFF_TOKENS", (text) => parseStaffTokens(text).problems),
     customers: readCustomers(settings, production),
     promiseKeys: settings.secret("PROMISE_PRIVATE_KEY", (text) => problemsOf(parsePromiseKeys(text))),
+    sandboxPortalPort: settings.integer("SANDBOX_CONTROL_PORT", 4001, 0, 65_535),
+    notify: readNotify(settings),
     corsOrigins: readOrigins(settings),
     securityContact: readSecurityContact(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
@@ -259,6 +265,31 @@ function readSecurityContact(settings: Settings): string | null {
   if (contact === null || /^(?:https:\/\/|mailto:[^\s@]+@|tel:\+)[!-~]+$/.test(contact)) return contact;
   settings.fault("SECURITY_CONTACT", "must begin with https://, mailto: or tel:+");
   return null;
+}
+
+export interface Receiver {
+  readonly url: Secret;
+  readonly secret: Secret;
+  /** Whether notices may contain amounts. */
+  readonly full: boolean;
+}
+
+/** The address may contain a secret, as those of chat programs do. */
+function readNotify(settings: Settings): Receiver | null {
+  const url = settings.secret("NOTIFY_URL", (text) => {
+    const parsed = URL.canParse(text) ? new URL(text) : null;
+    if (parsed?.protocol === "https:") return [];
+    return parsed?.protocol === "http:" && LOOPBACK.test(parsed.hostname)
+      ? []
+      : ["must be an https URL, or http if the host is loopback"];
+  });
+  const secret = settings.secret("NOTIFY_SECRET", (text) =>
+    text.length < 16 ? ["must have at least 16 characters"] : [],
+  );
+  const full = settings.oneOf("NOTIFY_DETAILS", "plain", ["plain", "full"]) === "full";
+  if (url !== null && !settings.isGiven("NOTIFY_SECRET"))
+    settings.fault("NOTIFY_SECRET", "is missing: the receiver verifies notices with it");
+  return url && secret && { url, secret, full };
 }
 
 function readOrigins(settings: Settings): string[] {

@@ -1,13 +1,13 @@
 /** What the next owner needs, in Redis. What can't be written while Redis is away is written afterwards. */
 import { z } from "zod";
-import { KEPT_MS, MAX_KEPT, parseAct } from "../staff/audit.js";
 import { BoundedMap } from "../bounded-map.js";
-import type { Clock } from "../clock.js";
 import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
+import type { RecordKind, Records } from "../record-file.js";
 import type { RedisLink } from "../redis.js";
-import { promiseShape } from "../retail/promise.js";
 import type { SavedFile } from "../saved-file.js";
+import { acts } from "../staff/audit.js";
+import { signedCarts } from "../staff/signed-cart.js";
 import type { Lines, SavedSettings, Store } from "../store.js";
 
 const PREFIX = "af-storefront:";
@@ -15,10 +15,12 @@ const DAY_MS = 24 * 3_600_000;
 const SAVED_MS = 60 * DAY_MS;
 const MAX_HISTORY = 24 * 60;
 const MAX_LATE = 4000;
+/** How many lines one command reads, so that it ends in time. */
+const CHUNK = 1000;
 
 const document = z.object({ source: z.string(), data: z.unknown() });
 
-export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store {
+export function createRedisStore(link: RedisLink, log: Log): Store {
   /** The writes that failed; of two with the same id, the last. */
   const late = new BoundedMap<string, { readonly id: string; readonly act: () => Promise<void> }>(MAX_LATE);
   let made = 0;
@@ -51,44 +53,46 @@ export function createRedisStore(link: RedisLink, clock: Clock, log: Log): Store
     };
   }
 
-  function lines(name: string, most: number, keptMs: number, onFailure?: () => void): Lines {
+  function lines(name: string, most: number, keptMs: number, onFailure?: () => void) {
     const key = `${PREFIX}${name}`;
     return {
-      append(line) {
+      append(line: string): Promise<void> {
         const push = async (): Promise<void> => {
           await link.command("RPUSH", key, line);
           // If these fail, the next line makes up for it.
           await link.command("LTRIM", key, -most, -1).catch(() => null);
           await link.command("PEXPIRE", key, keptMs).catch(() => null);
         };
-        void write(`${key} ${(made += 1)}`, push, onFailure);
+        return write(`${key} ${(made += 1)}`, push, onFailure);
       },
-      load: async () => z.array(z.string()).parse(await link.command("LRANGE", key, -most, -1)),
+      async load(): Promise<string[]> {
+        const loaded: string[] = [];
+        for (;;) {
+          const part = await link.command("LRANGE", key, loaded.length, loaded.length + CHUNK - 1);
+          const more = z.array(z.string()).parse(part);
+          loaded.push(...more);
+          if (more.length < CHUNK) return loaded.slice(-most);
+        }
+      },
+    } satisfies Lines;
+  }
+
+  function records<T>(name: string, kind: RecordKind<T>, onFailure: () => void): Records<T> {
+    const { append, load } = lines(name, kind.most, kind.keptMs, onFailure);
+    return {
+      append: (record) => append(JSON.stringify(record)),
+      load: async () => (await load()).flatMap((line) => kind.parse(line) ?? []),
     };
   }
 
-  const acts = lines("audit", MAX_KEPT, KEPT_MS, () => {
-    log.error("audit.failed", { reason: "redis" });
-  });
-  const keyOf = (id: string): string => `${PREFIX}promise:${id}`;
-
   return {
     saved,
-    acts: {
-      append: (act) => {
-        acts.append(JSON.stringify(act));
-      },
-      load: async () => (await acts.load()).flatMap((line) => parseAct(line) ?? []),
-    },
-    promises: {
-      write: (promise) =>
-        write(keyOf(promise.id), async () => {
-          const ttlMs = Math.ceil(promise.validUntilMs - clock.now());
-          if (ttlMs > 0) await link.command("SET", keyOf(promise.id), JSON.stringify(promise), "PX", ttlMs);
-        }),
-      find: async (id) =>
-        promiseShape.safeParse(parseJson(await link.command("GET", keyOf(id)))).data ?? null,
-    },
+    acts: records("audit", acts, () => {
+      log.error("audit.failed", { reason: "redis" });
+    }),
+    carts: records("carts", signedCarts, () => {
+      log.error("carts.failed", { reason: "redis" });
+    }),
     history: lines("history", MAX_HISTORY, DAY_MS),
   };
 }

@@ -1,9 +1,11 @@
 /** Who makes a request: a member of staff or a customer with a token, or a client known only by its address. Wrong tokens are logged and limited. */
 import type { Request, Response } from "express";
 import type { CustomerTokens, OwnNames } from "../customers/customer-tokens.js";
+import { CALENDAR_PATH } from "../staff/calendar.js";
 import type { StaffToken, StaffTokens } from "../staff/staff-tokens.js";
 import type { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import { calendarQuery } from "../wire/queries.js";
 import { markOf } from "./edge/client.js";
 import { contextOf } from "./edge/context.js";
 import { createLimit, WRONG_PER_MINUTE } from "./edge/limits.js";
@@ -53,9 +55,14 @@ export function createCallers({ staff, customers, log }: CallerSettings): Caller
     const isCustomer = CUSTOMER_PATH.test(path) && customers !== null;
     if (!isCustomer && !STAFF_PATH.test(path)) return { kind: "anyone" };
     const [, token] = (isCustomer ? CUSTOMER_TOKEN : STAFF_TOKEN).exec(headers.authorization ?? "") ?? [];
-    if (token === undefined) return { kind: "anyone" };
+    const link = path === CALENDAR_PATH ? calendarQuery.safeParse(request.query).data : undefined;
+    if (token === undefined && link?.signature === undefined) return { kind: "anyone" };
     const refusal = await wrongTokens.refusal(clientOf(request));
     if (refusal !== null) return { kind: "blocked", refusal };
+    if (token === undefined) {
+      const signer = staff.signer(link?.name ?? "", link?.signature ?? "", path);
+      return signer === null ? { kind: "wrong" } : { kind: "staff", token: signer };
+    }
     if (isCustomer) {
       const owner = await customers.ownerOf(token, contextOf(request));
       return typeof owner === "string" ? { kind: owner } : { kind: "customer", ...owner };

@@ -2,6 +2,7 @@
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
 import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
+import { CALENDAR } from "../staff/calendar.js";
 import { CSV } from "./csv.js";
 import { contextOf } from "./edge/context.js";
 import { tooLarge } from "./edge/problems.js";
@@ -61,6 +62,7 @@ function answers(...types: readonly string[]): RequestHandler {
 }
 
 export const answersJson = answers(JSON_TYPE);
+export const answersCalendar = answers(CALENDAR);
 export const answersJsonOrCsv = answers(JSON_TYPE, CSV);
 export const answersJsonOrEvents = answers(JSON_TYPE, EVENT_STREAM);
 

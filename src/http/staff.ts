@@ -1,44 +1,47 @@
 /** The staff routes, by token scope. No other route shows wholesale amounts. */
-import type { IRouter, RequestHandler } from "express";
+import type { IRouter, Request, RequestHandler } from "express";
 import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, type ErrorCode, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
-import { RedisGoneError } from "../redis.js";
-import type { PricePromise, Promises } from "../retail/promise.js";
 import { audited } from "./audit.js";
 import type { Callers } from "./callers.js";
 import { type AskFor, contextOf } from "./edge/context.js";
-import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../wire/csv.js";
+import { ACT_COLUMNS, CART_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../wire/csv.js";
 import { sendList } from "./csv.js";
-import { sendJson } from "./edge/answers.js";
+import { send, sendJson } from "./edge/answers.js";
 import { hostInPath, readBody, readQuery } from "./parse.js";
 import { presentDomain } from "./presenters.js";
 import {
   presentAudit,
   presentBalance,
+  presentCart,
   presentPromise,
   presentStaffPrices,
+  presentSums,
   presentTier,
   presentUnreadable,
 } from "../staff/presenters.js";
+import { CALENDAR, CALENDAR_PATH, calendarOf } from "../staff/calendar.js";
 import { presentPreview } from "../staff/price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
-import { noQuery } from "../wire/queries.js";
+import { calendarQuery, noQuery, promisesQuery } from "../wire/queries.js";
 import { presentOrigin } from "../wire/parts.js";
 import type { Scope } from "../wire/scopes.js";
 import {
+  cartNoteRequestShape,
+  type followedCartsShape,
   type purgedShape,
   purgeRequestShape,
   type staffDomainShape,
   type staffDomainsShape,
 } from "../wire/staff.js";
 import type { Monitoring } from "../staff/monitoring.js";
-import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
+import { answersCalendar, answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 interface StaffParts
   extends
-    Pick<Engine, "account" | "policies" | "prices" | "promises" | "audit" | "purge">,
+    Pick<Engine, "account" | "policies" | "prices" | "carts" | "audit" | "purge">,
     Pick<Monitoring, "overview" | "history"> {
   readonly callers: Callers;
   readonly metrics: Metrics;
@@ -81,20 +84,25 @@ const noParameters: RequestHandler = (request, _response, next) => {
   next();
 };
 
-async function findPromise(promises: Promises, id: string): Promise<PricePromise | null> {
-  try {
-    return await promises.find(id);
-  } catch (error) {
-    if (!(error instanceof RedisGoneError)) throw error;
-    throw new ServiceError(
-      "not_found",
-      "This process doesn't know the promise, and Redis, where others would be found, is unreachable.",
-    );
-  }
+/** The `jti` in the path, which the audit log names. */
+function promiseId(request: Request): string {
+  const { id } = request.params;
+  if (typeof id !== "string" || !PROMISE_ID.test(id)) throw noSuchPromise();
+  contextOf(request).subject = id;
+  return id;
+}
+
+function noSuchPromise(): ServiceError {
+  return new ServiceError("not_found", "No such promise exists, or it has expired.");
+}
+
+/** One handler for POST, another for all else. */
+function ofPost(post: RequestHandler, other: RequestHandler): RequestHandler {
+  return (request, response, next) => (request.method === "POST" ? post : other)(request, response, next);
 }
 
 export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
-  const { account, policies, prices, promises, metrics, audit, ask, now } = parts;
+  const { account, policies, prices, carts, metrics, audit, ask, now } = parts;
   const reader = requireScope(parts, "read");
   const read = [reader, answersJson, noParameters];
   const list = [reader, answersJsonOrCsv, noParameters];
@@ -116,6 +124,16 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       // CSV has no place for what holds for the whole list, so every row says it.
       const rows = domains.map((domain) => ({ ...domain, ...ofAll }));
       sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
+    },
+  });
+
+  route(router, CALENDAR_PATH, {
+    before: [reader, answersCalendar],
+    GET: async (request, response) => {
+      readQuery(request.query, calendarQuery);
+      if (endedByHead(request, response, CALENDAR)) return;
+      const body = Buffer.from(calendarOf(await account.domains(ask(request, "account"))));
+      send(response, { body, type: CALENDAR, cacheControl: "no-store", tagged: true });
     },
   });
 
@@ -173,14 +191,47 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
     },
   });
 
+  route(router, "/v1/staff/promises", {
+    before: [reader, answersJsonOrCsv],
+    GET: (request, response) => {
+      const { state, since, limit = 100 } = readQuery(request.query, promisesQuery);
+      const all = carts.all();
+      const sinceMs = since === undefined ? -Infinity : Date.parse(since);
+      const chosen = all.flatMap((cart) => {
+        const lines = cart.lines.filter(
+          (line) => state === undefined || line.state === state || cart.checkout?.state === state,
+        );
+        return cart.issuedAtMs >= sinceMs && lines.length > 0 ? [{ ...cart, lines }] : [];
+      });
+      const facts = prices.all();
+      const promises = chosen
+        .slice(0, limit)
+        .map((cart) => presentCart(cart, facts, policies.current(), now()));
+      const body: AnswerOf<typeof followedCartsShape> = { promises, sums: presentSums(all, now()) };
+      const rows = promises.flatMap(({ items, ...cart }) => items.map((item) => ({ ...cart, ...item })));
+      sendList(request, response, body, { name: "promises", columns: CART_COLUMNS, rows });
+    },
+  });
+
   route(router, "/v1/staff/promises/:id", {
-    before: [reader, answersJson, audited(audit, "promise"), noParameters],
-    GET: async (request, response) => {
-      const { id } = request.params;
-      if (typeof id === "string" && PROMISE_ID.test(id)) contextOf(request).subject = id;
-      const promise = typeof id === "string" ? await findPromise(promises, id) : null;
-      if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
+    before: [
+      ofPost(requireScope(parts, "order"), reader),
+      answersJson,
+      ofPost(audited(audit, "order"), audited(audit, "promise")),
+      noParameters,
+    ],
+    GET: (request, response) => {
+      const promise = carts.find(promiseId(request));
+      if (promise === null) throw noSuchPromise();
       sendJson(response, presentPromise(promise, prices.all(), policies.current(), now()));
+    },
+    POST: async (request, response) => {
+      const id = promiseId(request);
+      const { state, reference = null } = readBody(request.body, cartNoteRequestShape);
+      contextOf(request).subject = [id, state, reference ?? []].flat().join(" ");
+      const cart = await carts.note(id, state, reference);
+      if (cart === null) throw noSuchPromise();
+      response.json(presentCart(cart, prices.all(), policies.current(), now()));
     },
   });
 

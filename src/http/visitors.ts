@@ -197,7 +197,7 @@ export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
       const items = readCart(request.body, shop().policy);
       const priced = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
       const cart = priced.sign();
-      await cart.promise?.shared;
+      await cart.promise?.kept;
       sendJson(response, presentCart(cart), { tagged: false });
     },
   });

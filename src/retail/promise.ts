@@ -1,6 +1,6 @@
 /**
  * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can verify a price offline. Wholesale
- * amounts are never part of the signed text; they are kept in memory and in the store, for staff only.
+ * amounts are never part of the signed text; they are kept with the signed cart, for staff only.
  */
 import {
   createPrivateKey,
@@ -12,7 +12,6 @@ import {
   sign,
 } from "node:crypto";
 import { z } from "zod";
-import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
@@ -37,31 +36,28 @@ export interface PricePromise {
 
 const storedMoney = { amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency: z.string() };
 
-/** A promise in a store. */
+/** A line and a promise in a store. */
+export const promisedLineShape = z.object({
+  domain: z.string(),
+  tld: z.string(),
+  action: z.enum(ACTIONS),
+  years: z.int().positive(),
+  price: z.object({ kind: z.literal("retail"), ...storedMoney }),
+  wholesale: z.object({ kind: z.literal("wholesale"), ...storedMoney }),
+  kind: z.enum(NAME_KINDS),
+}) satisfies z.ZodType<PromisedLine>;
 export const promiseShape = z.object({
   id: z.string(),
   issuedAtMs: z.number(),
   validUntilMs: z.number(),
-  lines: z
-    .array(
-      z.object({
-        domain: z.string(),
-        tld: z.string(),
-        action: z.enum(ACTIONS),
-        years: z.int().positive(),
-        price: z.object({ kind: z.literal("retail"), ...storedMoney }),
-        wholesale: z.object({ kind: z.literal("wholesale"), ...storedMoney }),
-        kind: z.enum(NAME_KINDS),
-      }),
-    )
-    .readonly(),
+  lines: z.array(promisedLineShape).readonly(),
 }) satisfies z.ZodType<PricePromise>;
 
 export interface SignedPromise {
   readonly jws: string;
   readonly validUntilMs: number;
-  /** Resolves when the next owner could find the promise, or once that has taken too long; null without a store. */
-  readonly shared: Promise<void> | null;
+  /** Resolves when the next owner could find the promise, or once that has taken too long. */
+  readonly kept: Promise<void>;
 }
 
 /** A public Ed25519 key as JWK (RFC 8037). */
@@ -80,21 +76,6 @@ export interface Promises {
   sign(lines: readonly PromisedLine[], validMs: number): SignedPromise | null;
   /** A JWK set with the key of every valid promise. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
-  /**
-   * Finds a valid promise: in the store, or of this process, unless too many were signed since. Rejects with RedisGoneError if only the store can
-   * know it, and can't be reached.
-   */
-  find(id: string): Promise<PricePromise | null>;
-  /** The valid promises of this process, unless too many were signed since. */
-  inForce(): readonly PricePromise[];
-}
-
-/** Where the promises of former owners are found, with their wholesale prices, until they expire. */
-export interface PromiseStore {
-  /** Resolves within the deadline of a command, even if the promise couldn't be written yet. */
-  write(promise: PricePromise): Promise<void>;
-  /** Rejects while the store can't be reached. */
-  find(id: string): Promise<PricePromise | null>;
 }
 
 interface PromiseSettings {
@@ -102,7 +83,8 @@ interface PromiseSettings {
   readonly keys: Secret | null;
   /** How long promises are valid. */
   readonly validMs: () => number;
-  readonly store: PromiseStore | null;
+  /** Keeps what was signed; never rejects. */
+  readonly keep: (promise: PricePromise) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -119,14 +101,10 @@ interface KeyRing {
   readonly published: readonly PublicKey[];
 }
 
-const MAX_KEPT = 2000;
-
 /** Other replicas may notice a changed key file later, and sign with the previous key until then. */
 const OTHERS_LATER_MS = 120_000;
 
-export function createPromises({ keys, validMs, store, clock, log }: PromiseSettings): Promises {
-  /** Expired ones stay until later ones replace them. */
-  const byId = new BoundedMap<string, PricePromise>(MAX_KEPT);
+export function createPromises({ keys, validMs, keep, clock, log }: PromiseSettings): Promises {
   /** None is deleted, because the wall clock may be ahead only for a while. */
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
@@ -173,9 +151,7 @@ export function createPromises({ keys, validMs, store, clock, log }: PromiseSett
         iat: Math.floor(issuedAtMs / 1000),
         exp: validUntil,
       });
-      const promise = { id, issuedAtMs, validUntilMs, lines };
-      byId.set(id, promise);
-      return { jws, validUntilMs, shared: store?.write(promise) ?? null };
+      return { jws, validUntilMs, kept: keep({ id, issuedAtMs, validUntilMs, lines }) };
     },
     publicKeys() {
       const published = current()?.published ?? [];
@@ -184,17 +160,6 @@ export function createPromises({ keys, validMs, store, clock, log }: PromiseSett
         .map(({ key }) => key)
         .filter(({ kid }) => published.every((key) => key.kid !== kid));
       return { keys: [...published, ...former] };
-    },
-    async find(id) {
-      const promise = byId.get(id) ?? (await store?.find(id)) ?? null;
-      return promise !== null && promise.validUntilMs > clock.now() ? promise : null;
-    },
-    inForce() {
-      const found: PricePromise[] = [];
-      byId.forEach((promise) => {
-        if (promise.validUntilMs > clock.now()) found.push(promise);
-      });
-      return found;
     },
   };
 }

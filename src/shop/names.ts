@@ -37,7 +37,7 @@ export interface Names {
   /** The fact that the name is taken, if it is known and still usable. */
   taken(name: DomainName): NameFact | undefined;
   /** The last check for this term, whatever its age. */
-  check(name: DomainName, years: number): Entry<Check> | undefined;
+  check(name: Pick<DomainName, "ascii">, years: number): Entry<Check> | undefined;
   /** The last check that showed a price and is still usable, whether the name is available or taken. */
   priced(name: DomainName): PricedCheck | undefined;
   countHits(count: number): void;
@@ -140,6 +140,6 @@ function outweighs(one: Entry<Check>, other: Entry<Check>): boolean {
   return one.askedAt > other.askedAt;
 }
 
-function keyOf(name: DomainName, years: number): string {
+function keyOf(name: Pick<DomainName, "ascii">, years: number): string {
   return `${name.ascii} ${years}`;
 }

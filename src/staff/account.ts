@@ -35,6 +35,13 @@ export interface Account {
   tryTier(ask: Ask): Promise<void>;
   /** When the upstream listed the name as managed by the reseller; null if it didn't, or if the list is past its freshness. Makes no call. */
   ownedSinceMs(ascii: string): number | null;
+  /**
+   * What memory knows of a name in the account: its record, null if the reseller doesn't manage it, or undefined where the list has gaps and its
+   * own record isn't known.
+   */
+  managed(ascii: string): Known<DomainRecord | null> | undefined;
+  /** The list and the balance, if memory knows them. */
+  known(): { readonly domains: DomainList | undefined; readonly balance: Balance | undefined };
   /** Starts refreshing the domain list and the tier in the background; returns a function that stops it. */
   keepWarm(): () => void;
 }
@@ -50,11 +57,13 @@ export interface UnknownDomain {
 interface AccountSettings {
   readonly upstream: Upstream;
   readonly notebook: Pick<Notebook, "domains" | "domain" | "balance" | "tier" | "changes">;
-  /** Whether customers see their own domains, for which it matters whether the list is complete. */
-  readonly hasCustomers: boolean;
   /** How long each is answered from memory, in ms. */
   readonly factsFreshMs: number;
   readonly tierFreshMs: number;
+  /** Whether customers see their own domains. */
+  readonly hasCustomers: boolean;
+  /** Whether the balance is worth a call, whose number of domains says whether the list is complete. */
+  readonly wantsBalance: () => boolean;
   /** Called with each name whose record says that the list's prices aren't its own. */
   readonly onOwnPrices: (ascii: string, askedAt: number) => void;
   /** How long until the quota has room for background work, in ms. */
@@ -78,6 +87,8 @@ const TIER_AFTER_MS = 5_000;
 /** The keys of pages with a single entry. */
 const [LIST, BALANCE, TIER] = ["list", "balance", "tier"];
 const MIN_PAUSE_MS = 1_000;
+/** How soon it is noticed that a fact is wanted after all. */
+const UNWANTED_MS = 60_000;
 
 export function createAccount(settings: AccountSettings): Account {
   const { upstream, notebook, roomInMs, clock, log } = settings;
@@ -142,11 +153,13 @@ export function createAccount(settings: AccountSettings): Account {
     peek: () => Known<unknown> | undefined,
     renew: (ask: Ask) => Promise<unknown>,
     firstInMs = 0,
+    isWanted = (): boolean => true,
   ): Background {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       const known = peek();
       if (known?.source === "hit")
         return Math.max(MIN_PAUSE_MS, freshMs - (clock.monotonic() - known.askedAt));
+      if (!isWanted()) return UNWANTED_MS;
       if (roomInMs() > 0) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
@@ -156,15 +169,6 @@ export function createAccount(settings: AccountSettings): Account {
     return inBackground({ client: what, round, firstInMs, roomInMs, clock });
   }
 
-  /** Refreshes the number of domains before the list, so that customers' names that the list lacks are recognized. */
-  async function renewList(ask: Ask): Promise<void> {
-    if (settings.hasCustomers)
-      await balance(ask).catch((error: unknown) => {
-        if (!isExpected(error)) throw error;
-      });
-    await list(ask);
-  }
-
   /** Whether the list may lack domains, as far as memory shows. */
   function mayLack({ records, unreadable }: DomainList): boolean {
     const active = notebook.balance.peek(BALANCE)?.value.activeDomains ?? Infinity;
@@ -172,7 +176,10 @@ export function createAccount(settings: AccountSettings): Account {
   }
 
   /** What the list says about a name; `ask`: only its own record shows it. */
-  function listed(known: Known<DomainList>, name: DomainName): CustomerDomain | "ask" | null {
+  function listed<N extends Pick<DomainName, "ascii">>(
+    known: Known<DomainList>,
+    name: N,
+  ): (Known<DomainRecord> & { readonly name: N }) | "ask" | null {
     const record = known.value.records.find((one) => one.domain === name.ascii);
     // Some upstreams list only names.
     if (record !== undefined) return record.expiresAt === null ? "ask" : { ...known, value: record, name };
@@ -281,9 +288,30 @@ export function createAccount(settings: AccountSettings): Account {
       }
       return owned.names.has(ascii) ? known.asOfMs : null;
     },
+    managed(ascii) {
+      const list = notebook.domains.peek(LIST);
+      const said = list && listed(list, { ascii });
+      const own = notebook.domain.peek(ascii);
+      // A full list may be cut off, even if fewer domains count as active.
+      const isFull = (list?.value.records.length ?? 0) >= LIST_CAP;
+      if (list === undefined || said === "ask" || (said === null && isFull)) return own;
+      return own !== undefined && own.askedAt > list.askedAt ? own : (said ?? { ...list, value: null });
+    },
+    known: () => ({
+      domains: notebook.domains.peek(LIST)?.value,
+      balance: notebook.balance.peek(BALANCE)?.value,
+    }),
     keepWarm() {
       const loops = [
-        keepKnown("account", settings.factsFreshMs, () => notebook.domains.peek(LIST), renewList),
+        keepKnown(
+          "account",
+          settings.factsFreshMs,
+          () => notebook.balance.peek(BALANCE),
+          balance,
+          settings.hasCustomers ? 0 : TIER_AFTER_MS,
+          settings.wantsBalance,
+        ),
+        keepKnown("account", settings.factsFreshMs, () => notebook.domains.peek(LIST), list),
         keepKnown("tier", settings.tierFreshMs, knownTier, tier, TIER_AFTER_MS),
       ];
       return () => {

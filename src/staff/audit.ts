@@ -5,8 +5,9 @@ import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
+import type { RecordKind, Records } from "../record-file.js";
 
-const ACTS = ["purge", "preview", "promise", "token", "retail_config"] as const;
+const ACTS = ["purge", "preview", "promise", "order", "token", "retail_config"] as const;
 
 const actShape = z.strictObject({
   id: z.string(),
@@ -14,7 +15,7 @@ const actShape = z.strictObject({
   /** The name of the token; null without a valid token, or if the service acted by itself. */
   who: z.string().nullable(),
   what: z.enum(ACTS),
-  /** What was purged, the number of previewed changes, the id of a promise, the refused route, or the fingerprint of a price file. */
+  /** What was purged, the number of previewed changes, the id of a promise, what the checkout said of one, the refused route, or the fingerprint of a price file. */
   subject: z.string().nullable(),
   /** `done`, `applied`, `rejected`, `interrupted` or an error code. */
   outcome: z.string(),
@@ -31,27 +32,13 @@ export interface Audit {
   flush(): void;
 }
 
-/** Storage beyond the process. A later act with the same id replaces the earlier one. */
-export interface ActStore {
-  /** Never throws; a failure is logged or retried later. */
-  append(act: Act): void;
-  /** The last acts in the order in which they were appended; may reject. */
-  load(): Promise<readonly Act[]>;
-}
-
-export const KEPT_MS = 30 * 24 * 3_600_000;
-export const MAX_KEPT = 10_000;
+const KEPT_MS = 30 * 24 * 3_600_000;
 const MAX_SHOWN = 1_000;
 const REPEATED_WITHIN_MS = 3_600_000;
 const COUNTED_EVERY_MS = 60_000;
 
-/** Parses a stored line; undefined if it isn't an act. */
-export function parseAct(line: string): Act | undefined {
-  return actShape.safeParse(parseJson(line)).data;
-}
-
 /** The acts of the last 30 days, each in its latest version. */
-export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
+function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
   const byId = new Map<string, Act>();
   for (const act of acts) {
     const before = byId.get(act.id);
@@ -61,7 +48,15 @@ export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
   return [...byId.values()];
 }
 
-export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
+export const acts: RecordKind<Act> = {
+  parse: (line) => actShape.safeParse(parseJson(line)).data,
+  latest: lastOf,
+  whenMs: ({ whenMs }) => whenMs,
+  keptMs: KEPT_MS,
+  most: 10_000,
+};
+
+export function createAudit(store: Records<Act>, clock: Clock, log: Log): Audit {
   /** The latest acts of this process, by id. */
   const own = new BoundedMap<string, Act>(MAX_SHOWN);
   const refused = new Map<string, string>();
@@ -72,7 +67,7 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
     cancelCount();
     for (const id of recounted) {
       const act = own.get(id);
-      if (act !== undefined) store.append(act);
+      if (act !== undefined) void store.append(act);
     }
     recounted.clear();
   }
@@ -90,7 +85,7 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
       const act = { id: randomUUID(), whenMs: clock.now(), who, what, subject, outcome, times: 1 };
       if (what === "token") refused.set(kind, act.id);
       own.set(act.id, act);
-      store.append(act);
+      void store.append(act);
       log.info("staff.act", { who, what, subject, outcome });
     },
     async last() {

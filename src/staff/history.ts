@@ -53,7 +53,7 @@ export function createHistory({ source, stored, clock }: HistorySettings): Histo
     const row = { minute: minuteNow(), counts: countsOf(now, before ?? now) };
     before = now;
     own = [...own, row].slice(-MAX_ROWS);
-    stored?.append(JSON.stringify(row));
+    void stored?.append(JSON.stringify(row));
   }
 
   /** One row a minute; the former owner and this one may have a row for the same minute. */

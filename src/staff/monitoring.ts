@@ -1,10 +1,15 @@
 /** Reports the state of the service: the overview for staff, `/health`, and the metrics. */
+import { every } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { overviewShape } from "../wire/staff.js";
+import { type Alarm, alarmsOf, createRecentWaits } from "./alarms.js";
 import { createHistory, type History } from "./history.js";
+import { createNotices, savedNotices } from "./notices.js";
 import {
   type HealthChecks,
   healthChecks,
@@ -17,7 +22,7 @@ import {
   savedCalls,
 } from "./overview.js";
 
-interface MonitoringSettings extends Pick<EngineSettings, "mode" | "clock"> {
+interface MonitoringSettings extends Pick<EngineSettings, "config" | "mode" | "clock" | "log"> {
   readonly engine: Engine;
   readonly metrics: Metrics;
   readonly owner: () => Ownership;
@@ -27,13 +32,15 @@ interface MonitoringSettings extends Pick<EngineSettings, "mode" | "clock"> {
 }
 
 export interface Monitoring {
-  overview(): ReturnType<typeof presentOverview>;
+  overview(): AnswerOf<typeof overviewShape>;
   /** The figures of the last day: with Redis, also of former owners. */
   history(): ReturnType<History["present"]>;
   checks(): HealthChecks;
-  /** Starts recording the history; returns a function that stops it. */
-  keepHistory(): () => void;
+  /** Starts recording the history and telling staff of alarms; returns a function that stops it. */
+  watch(): () => void;
 }
+
+const WAITS_EVERY_MS = 5_000;
 
 /** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
@@ -41,7 +48,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const { credentials, upstream, notebook, prices, policies, redis, store } = engine;
   const quota = () => engine.quota()?.snapshot() ?? null;
   const promises = () =>
-    promisesInForce(engine.promises.inForce(), prices.all(), policies.current(), clock.now());
+    promisesInForce(engine.carts.inForce(), prices.all(), policies.current(), clock.now());
   const saved = () => savedCalls(notebook, refusals().locally);
   const redisState = (): RedisStatus => redis?.state() ?? "none";
   const rateLimited = () => {
@@ -85,7 +92,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   metrics.family("rateLimited", rateLimited);
   metrics.family("unexpected", upstream.unexpected.totals);
 
-  function overview() {
+  function figures() {
     const now = quota();
     if (now === null)
       throw new ServiceError("quota_exhausted", "The service is starting.", { retryAfterMs: 1000 });
@@ -101,7 +108,53 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       proxy: settings.proxy(),
     });
   }
-  const history = createHistory({ source: overview, stored: store.history, clock });
+  const waits = createRecentWaits(() => quota()?.lanes);
+  const alarmsNow = (each: boolean, figuresNow = figures()): Alarm[] =>
+    alarmsOf(
+      {
+        overview: figuresNow,
+        waitMs: waits.means(),
+        priceWarnings: warnings(),
+        prices,
+        ...engine.account.known(),
+        nowMs: clock.now(),
+      },
+      each,
+    );
+  const notices = createNotices({
+    receiver: settings.config.notify,
+    file: store.saved({ name: "notices", shape: savedNotices, source: () => "notices" }),
+    alarms() {
+      const { domains, balance } = engine.account.known();
+      const unknown = new Set([
+        ...(domains === undefined ? ["expired", "expiring", "list"] : []),
+        ...(balance === undefined ? ["balance", "list"] : []),
+      ]);
+      return { alarms: quota() === null ? [] : alarmsNow(true), unknown };
+    },
+    carts: engine.carts,
+    clock,
+    log: settings.log,
+  });
 
-  return { overview, history: history.present, keepHistory: history.keep, checks };
+  function overview() {
+    const now = figures();
+    const alarms = alarmsNow(false, now).map(({ kind, level, text, amounts, todo }) => ({
+      kind,
+      level,
+      text: amounts === undefined ? text : `${text} ${amounts}`,
+      todo,
+    }));
+    return { ...now, alarms, notices: notices.present() };
+  }
+  const history = createHistory({ source: figures, stored: store.history, clock });
+
+  function watch(): () => void {
+    const stops = [history.keep(), every(clock, WAITS_EVERY_MS, waits.note), notices.keep()];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  return { overview, history: history.present, watch, checks };
 }

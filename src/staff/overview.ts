@@ -60,7 +60,10 @@ export function priceCounts(prices: Engine["prices"]) {
 }
 
 /** For staff. */
-export function presentOverview({ engine, ...parts }: OverviewParts): AnswerOf<typeof overviewShape> {
+export function presentOverview({
+  engine,
+  ...parts
+}: OverviewParts): Omit<AnswerOf<typeof overviewShape>, "alarms" | "notices"> {
   const { upstream, recentCalls } = engine;
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const { fingerprint, sinceMs, faults } = engine.policies.state();

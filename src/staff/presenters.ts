@@ -4,6 +4,7 @@ import type { Known } from "../facts/page.js";
 import {
   presentRetail,
   presentWholesaleToStaff,
+  type Retail,
   totalsOf,
   type Wholesale,
   wholesaleDifference,
@@ -13,12 +14,13 @@ import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, wholesaleNow } from "../retail/lost-margin.js";
 import type { NotedChange } from "../facts/price-changes.js";
 import { oldest, type KnownQuote, type PriceList } from "../retail/price-list.js";
-import type { PricePromise } from "../retail/promise.js";
+import type { PricePromise, PromisedLine } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { auditShape } from "../wire/operators.js";
 import type * as staff from "../wire/staff.js";
 import type { Act } from "./audit.js";
+import type { SeenCart } from "./carts.js";
 import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
 
 export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
@@ -109,25 +111,82 @@ export function presentPromise(
   atMs: number,
 ): AnswerOf<typeof staff.staffPromiseShape> {
   const { id, issuedAtMs, validUntilMs, lines } = promise;
-  const items = lines.map((line) => {
-    const { domain, tld, action, years, price, kind, wholesale } = line;
-    const today = wholesaleNow(line, facts);
-    return {
-      domain,
-      tld,
-      action,
-      years,
-      price: presentRetail(price),
-      ...presentKind(kind),
-      wholesale: presentWholesaleToStaff(wholesale),
-      margin: policy.margin(wholesale, price),
-      wholesaleToday: today ? presentWholesaleToStaff(today) : null,
-      marginToday: today ? policy.margin(today, price) : null,
-      marginLost: lostMargin(line, facts, policy, atMs),
-    };
-  });
+  const items = lines.map((line) => presentPromisedLine(line, facts, policy, atMs));
   const marginLost = totalsOf(items.flatMap((item) => item.marginLost ?? []));
   return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items, marginLost };
+}
+
+function presentPromisedLine(
+  line: PromisedLine,
+  facts: readonly KnownQuote[],
+  policy: RetailPolicy,
+  atMs: number,
+): AnswerOf<typeof staff.staffPromiseLineShape> {
+  const { domain, tld, action, years, price, kind, wholesale } = line;
+  const today = wholesaleNow(line, facts);
+  return {
+    domain,
+    tld,
+    action,
+    years,
+    price: presentRetail(price),
+    ...presentKind(kind),
+    wholesale: presentWholesaleToStaff(wholesale),
+    margin: policy.margin(wholesale, price),
+    wholesaleToday: today ? presentWholesaleToStaff(today) : null,
+    marginToday: today ? policy.margin(today, price) : null,
+    marginLost: lostMargin(line, facts, policy, atMs),
+  };
+}
+
+export function presentCart(
+  { id, issuedAtMs, validUntilMs, checkout, lines }: SeenCart,
+  facts: readonly KnownQuote[],
+  policy: RetailPolicy,
+  atMs: number,
+): AnswerOf<typeof staff.followedCartShape> {
+  return {
+    id,
+    issuedAt: instant(issuedAtMs),
+    validUntil: instant(validUntilMs),
+    checkout: checkout && {
+      state: checkout.state,
+      reference: checkout.reference,
+      at: instant(checkout.atMs),
+    },
+    items: lines.map((line) => ({
+      ...presentPromisedLine(line, facts, policy, atMs),
+      state: line.state,
+      stateAt: instant(line.stateAtMs),
+    })),
+  };
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+/** What was signed, ordered and managed in the last 7 and 30 days. A name's lines are one, which counts as what became of the best of them. */
+export function presentSums(
+  carts: readonly SeenCart[],
+  nowMs: number,
+): AnswerOf<typeof staff.followedCartsShape>["sums"] {
+  const since = (sinceMs: number) => {
+    const names = new Map<string, { readonly price: Retail; readonly reached: number }>();
+    for (const { issuedAtMs, checkout, lines } of carts) {
+      if (issuedAtMs < sinceMs) continue;
+      for (const { domain, action, price, state } of lines) {
+        const reached = state === "managed" ? 2 : checkout?.state === "ordered" ? 1 : 0;
+        const before = names.get(`${domain} ${action}`);
+        if (before === undefined || before.reached < reached)
+          names.set(`${domain} ${action}`, { price, reached });
+      }
+    }
+    const sum = (least: number) => {
+      const counted = [...names.values()].filter(({ reached }) => reached >= least);
+      return { names: counted.length, amounts: totalsOf(counted.map(({ price }) => price)) };
+    };
+    return { signed: sum(0), ordered: sum(1), managed: sum(2) };
+  };
+  return { days7: since(nowMs - 7 * DAY_MS), days30: since(nowMs - 30 * DAY_MS) };
 }
 
 /** Why older prices became stale. */
@@ -161,7 +220,7 @@ export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> 
   };
 }
 
-const CHANGES_SHOWN_MS = 24 * 3_600_000;
+const CHANGES_SHOWN_MS = DAY_MS;
 
 function isRecent<T extends { readonly atMs: number }>(change: T | undefined, nowMs: number): change is T {
   return change !== undefined && nowMs - change.atMs < CHANGES_SHOWN_MS;

@@ -1,5 +1,5 @@
 /** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
-import { hash, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.js";
 import { type Scope, SCOPES } from "../wire/scopes.js";
 
@@ -12,6 +12,13 @@ export interface StaffToken {
 export interface StaffTokens {
   /** The configured entry for this token, or null. Digests are compared in constant time. */
   find(token: string): StaffToken | null;
+  /** The configured entry with this name whose token made this signature of the path, or null. */
+  signer(name: string, signature: string, path: string): StaffToken | null;
+}
+
+/** Signs a path with the digest of a token, so that a link allows one path and doesn't reveal the token. */
+export function signedPath(sha256: Buffer, path: string): string {
+  return createHmac("sha256", sha256).update(path).digest("base64url");
 }
 
 /** Reads the list, and again whenever it changes. Null: there are no tokens. */
@@ -32,6 +39,13 @@ export function createStaffTokens(list: Secret | null): StaffTokens {
       read();
       const digest = hash("sha256", token, "buffer");
       return tokens.find(({ sha256 }) => timingSafeEqual(sha256, digest)) ?? null;
+    },
+    signer(name, signature, path) {
+      read();
+      const digestOf = (text: string): Buffer => hash("sha256", text, "buffer");
+      const isBy = (one: StaffToken): boolean =>
+        timingSafeEqual(digestOf(signedPath(one.sha256, path)), digestOf(signature));
+      return tokens.find((one) => one.name === name && isBy(one)) ?? null;
     },
   };
 }

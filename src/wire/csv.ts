@@ -57,4 +57,25 @@ export const PRICE_COLUMNS = [
   "changed.by.amount",
   "warning",
 ];
+export const CART_COLUMNS = [
+  "id",
+  "issuedAt",
+  "validUntil",
+  "domain",
+  "action",
+  "years",
+  "state",
+  "stateAt",
+  "checkout.state",
+  "checkout.reference",
+  "checkout.at",
+  "price.amount",
+  "price.currency",
+  "wholesale.amount",
+  "wholesale.currency",
+  "margin.amount",
+  "wholesaleToday.amount",
+  "marginToday.amount",
+  "marginLost.amount",
+];
 export const ACT_COLUMNS = ["when", "who", "what", "subject", "outcome", "times", "id"];

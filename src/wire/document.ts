@@ -25,6 +25,7 @@ const STAFF_TOKEN = {
     "",
     "- `read`: view domains, balance, tier, prices, signed carts, the overview, its history and the audit log",
     "- `operate`: purge caches and preview a changed price file",
+    "- `order`: say what became of a signed cart",
     "- `metrics`: read `/metrics`",
   ].join("\n"),
 };

@@ -43,12 +43,12 @@ export const actShape = z
       .string()
       .nullable()
       .describe("The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`."),
-    what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
+    what: z.enum(["purge", "preview", "promise", "order", "token", "retail_config"]),
     subject: z
       .string()
       .nullable()
       .describe(
-        "What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint.",
+        "What was purged, the number of previewed changes, the `jti` that was looked up or about which the checkout said something, the refused route, or the file's fingerprint.",
       ),
     outcome: z.string().describe("`done`, `applied`, `rejected`, `interrupted`, or the code of the error."),
     times: count.describe("How often this refusal occurred within an hour."),

@@ -135,6 +135,57 @@ export const staffPromiseShape = z
   })
   .describe("A signed cart that is still valid.");
 
+export const CART_STATES = ["open", "expired", "managed", "lost", "unknown"] as const;
+const reference = z
+  .string()
+  .regex(/^[\w.:/#-]{1,64}$/, "must be 1 to 64 letters, digits and _ . : / # -, and nothing about a person");
+
+export const cartNoteRequestShape = z
+  .strictObject({
+    state: z.enum(["ordered", "cancelled"], "must be ordered or cancelled"),
+    reference: reference.optional().describe("The checkout's own number for it."),
+  })
+  .describe("What the checkout knows of a signed cart.");
+
+export const followedCartShape = z
+  .strictObject({
+    id: z.string().describe("The `jti` of the signed cart."),
+    issuedAt: dateTime,
+    validUntil: dateTime,
+    checkout: z
+      .strictObject({
+        state: z.enum(["ordered", "cancelled"]),
+        reference: z.string().nullable(),
+        at: dateTime,
+      })
+      .nullable()
+      .describe("What the checkout has said."),
+    items: z.array(
+      z.strictObject({
+        ...staffPromiseLineShape.shape,
+        state: z
+          .enum(CART_STATES)
+          .describe(
+            "`open`: may still be ordered at this price. `expired`: the promise has ended, and nothing was seen. `managed`: ordered, as the account's records show. `lost`: somebody else has the name. `unknown`: nothing shows what became of it.",
+          ),
+        stateAt: dateTime.describe("When the state began, or when the answer was asked that shows it."),
+      }),
+    ),
+  })
+  .describe("A signed cart, and what became of its lines.");
+
+const sum = z
+  .strictObject({ names: count, amounts: z.array(moneyShape).describe("One amount per currency.") })
+  .describe("Names with their signed prices; a name that was signed several times counts once.");
+const sums = z.strictObject({ signed: sum, ordered: sum, managed: sum });
+
+export const followedCartsShape = z
+  .strictObject({
+    promises: z.array(followedCartShape),
+    sums: z.strictObject({ days7: sums, days30: sums }),
+  })
+  .describe("The signed carts of the last 30 days, the newest first.");
+
 export const laneShape = z
   .strictObject({
     queued: count,
@@ -198,6 +249,37 @@ export const endedEpochShape = z
     to: z.union([moneyShape, z.string()]).optional(),
   })
   .describe("What ended a price epoch: a changed tier, a changed quote, or a purge.");
+
+export const alarmShape = z
+  .strictObject({
+    kind: z.string(),
+    level: z.enum(["bad", "warn"]),
+    text: z.string(),
+    todo: z.string().describe("What to do about it."),
+  })
+  .describe("Something that staff should look at.");
+
+export const noticesShape = z
+  .strictObject({
+    on: z.boolean().describe("Whether there is a `NOTIFY_URL`."),
+    waiting: count,
+    last: z
+      .array(
+        z.strictObject({
+          id: z.string(),
+          at: dateTime,
+          kind: z.string(),
+          state: z.enum(["begun", "ended", "lost", "unordered", "test"]),
+          text: z.string(),
+          attempts: count,
+          delivery: z.enum(["waiting", "delivered", "failed"]),
+          deliveryAt: dateTime.describe("When it was delivered or given up, or will be tried next."),
+          problem: z.string().nullable().describe("Why the last attempt failed."),
+        }),
+      )
+      .describe("The last 50, newest first."),
+  })
+  .describe("What was posted to `NOTIFY_URL`, and with what outcome.");
 
 export const overviewShape = z
   .strictObject({
@@ -290,6 +372,8 @@ export const overviewShape = z
     owner: z
       .strictObject({ role: z.enum(["alone", "owner", "follower", "none"]), since: dateTime })
       .describe("Which part this replica has, and since when. The owner alone calls the upstream."),
+    alarms: z.array(alarmShape),
+    notices: noticesShape,
     proxy: z
       .enum(["fits", "more", "fewer"])
       .describe(

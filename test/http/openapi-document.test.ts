@@ -42,7 +42,7 @@ describe("the document", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const customers = "domains get, domains/{domain} get";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, history get, audit get, cache/purge post";
+      "domains get, domains/expiring.ics get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises get, promises/{id} get, promises/{id} post, overview get, history get, audit get, cache/purge post";
     const service =
       "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([
@@ -152,7 +152,7 @@ describe("the document", () => {
     const withWholesale = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes("wholesale"),
     );
-    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine", "PreviewedPrice"]);
+    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine", "FollowedCart", "PreviewedPrice"]);
   });
 
   it("requires a request id and a cache rule in every answer, and rate limits in every success under /v1", () => {

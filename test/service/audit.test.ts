@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, jest } from "@jest/globa
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { createActFile } from "../../src/staff/act-file.js";
-import { createAudit } from "../../src/staff/audit.js";
+import { createRecordFile } from "../../src/record-file.js";
+import { acts as kindOfAct, createAudit } from "../../src/staff/audit.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
@@ -137,7 +137,12 @@ describe("the audit", () => {
   test("retries a failed write with the next act, and keeps what another process wrote", async () => {
     const path = join(folder.path, "acts.jsonl");
     const log = recordingLog([]);
-    const audit = () => createAudit(createActFile(path, clock, log), clock, log);
+    const audit = () =>
+      createAudit(
+        createRecordFile(path, kindOfAct, clock, () => {}),
+        clock,
+        log,
+      );
     const [one, other] = [audit(), audit()];
     const done = { who: "ops", what: "purge", outcome: "done" } as const;
     mkdirSync(path);
@@ -153,7 +158,11 @@ describe("the audit", () => {
 
   test("keeps acts for 30 days and no longer, in the file as well", async () => {
     const path = join(folder.path, "acts.jsonl");
-    const audit = createAudit(createActFile(path, clock, recordingLog([])), clock, recordingLog([]));
+    const audit = createAudit(
+      createRecordFile(path, kindOfAct, clock, () => {}),
+      clock,
+      recordingLog([]),
+    );
     const done = { who: "ops", what: "purge", outcome: "done" } as const;
     await service.close();
     audit.note({ ...done, subject: "account" });
@@ -168,7 +177,12 @@ describe("the audit", () => {
 
   test("loses no act while the wall clock is ahead, whether it was set before or after the start", async () => {
     const path = join(folder.path, "acts.jsonl");
-    const open = () => createAudit(createActFile(path, clock, recordingLog([])), clock, recordingLog([]));
+    const open = () =>
+      createAudit(
+        createRecordFile(path, kindOfAct, clock, () => {}),
+        clock,
+        recordingLog([]),
+      );
     const shown = async () => (await audit.last()).map(({ subject }) => subject);
     const done = { who: "ops", what: "purge", outcome: "done" } as const;
     await service.close();

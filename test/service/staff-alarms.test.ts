@@ -1,25 +1,17 @@
 /** Each alarm of the staff page is raised by its real condition in the sandbox, says what to do, and ends with the condition. */
 import { expect, test } from "@jest/globals";
 import type { z } from "zod";
-import { recentOf } from "../../packages/operator/src/recent.js";
-import type { Alarm } from "../../packages/operator/src/alarm.js";
-import { overviewAlarms } from "../../packages/operator/src/overview-alarms.js";
 import { overviewShape } from "../../src/wire/staff.js";
 import * as conditions from "../support/conditions.js";
 import { crowd, inScene, type Scene } from "../support/conditions.js";
 import { bearer, until } from "../support/service.js";
 import { testWith } from "../support/tools.js";
 
-type Overview = z.infer<typeof overviewShape>;
+type Alarm = z.infer<typeof overviewShape>["alarms"][number];
 
-async function overviewOf({ service }: Scene) {
+async function alarmsOf({ service }: Scene): Promise<readonly Alarm[]> {
   const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-  return overviewShape.parse(body);
-}
-
-async function alarmsOf(scene: Scene): Promise<readonly Alarm[]> {
-  const overview = await overviewOf(scene);
-  return overviewAlarms(overview, recentOf(overview, overview).waitMs);
+  return overviewShape.parse(body).alarms;
 }
 
 test("an ordinary hour raises no alarm", () =>
@@ -66,10 +58,8 @@ for (const [text, condition] of ALARMS)
 
 test("the alarm for long waits says that nobody is refused only if that is true", () =>
   inScene({ env: { UPSTREAM_RATE_LIMIT: "60", QUOTA_MAX_WAIT_MS: "20000" } }, async (scene) => {
-    const before = await overviewOf(scene);
     await crowd(scene, 60);
-    const after = await overviewOf(scene);
-    const alarms = overviewAlarms(after, recentOf(after, before).waitMs);
+    const alarms = await alarmsOf(scene);
     expect(alarms.map(({ text }) => text)).toEqual([
       expect.stringMatching(/^In the last minute, visitors were asked to try again later/),
       expect.stringMatching(/^Visitors are waiting a long time for the registry: exact/),
@@ -80,18 +70,26 @@ test("the alarm for long waits says that nobody is refused only if that is true"
 test("'Visitors are waiting a long time for the registry' is raised with its condition and ends with it", () =>
   inScene({}, async (scene) => {
     const { control } = scene.service.sandbox;
-    const isRaised = (from: Overview, to: Overview): boolean =>
-      overviewAlarms(to, recentOf(to, from).waitMs).some(({ text }) =>
+    const isRaised = async (): Promise<boolean> =>
+      (await alarmsOf(scene)).some(({ text }) =>
         text.startsWith("Visitors are waiting a long time for the registry: exact"),
       );
-    const before = await overviewOf(scene);
     // A pause of five seconds, which is shorter than visitors may wait.
     control.setRateLimit({ limit: 1, windowMs: 5_000 });
     while (!scene.service.log.some((line) => line.includes("upstream.limited"))) await crowd(scene, 1);
     control.setRateLimit({ limit: 1000, windowMs: 60_000 });
     await crowd(scene, 5);
-    const during = await overviewOf(scene);
-    expect(isRaised(before, during)).toBe(true);
+    expect(await isRaised()).toBe(true);
+    await scene.clock.advance(10_000);
     await crowd(scene, 5);
-    expect(isRaised(during, await overviewOf(scene))).toBe(false);
+    expect(await isRaised()).toBe(false);
+  }));
+
+test("the alarm for a pause says until when it lasts, to the minute", () =>
+  inScene({}, async (scene) => {
+    await scene.clock.advance(30_000);
+    await conditions.upstreamLimits.cause(scene);
+    const paused = (await alarmsOf(scene)).find(({ kind }) => kind === "paused");
+    // A minute from half past is rounded up.
+    expect(paused?.text).toMatch(/Calls are paused until 00:02 UTC\.$/);
   }));

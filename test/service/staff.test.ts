@@ -281,6 +281,8 @@ describe("the staff API", () => {
       saved: { cache: count, coalesced: count, refusedLocally: count },
       owner: { role: "alone", since: expect.any(String) },
       proxy: "fits",
+      alarms: [],
+      notices: { on: false, waiting: 0, last: [] },
     });
   });
 

@@ -70,6 +70,12 @@ export class FakeClock implements Clock {
     await this.#settle();
   }
 
+  /** Time passes at once, as for a machine that was suspended: each timer that is due runs once, late. Much faster than `advance`. */
+  async leap(ms: number): Promise<void> {
+    this.#jump(this.#monotonicMs + ms);
+    await this.advance(0);
+  }
+
   #take(until: number): Timer | undefined {
     for (;;) {
       const [first] = this.#timers;

@@ -38,6 +38,7 @@ export async function startFleet(size: number, env: Readonly<Record<string, stri
   const sandbox = await startSandbox({
     rateLimit: { limit, windowMs: 60_000 },
     now: () => clock.monotonic(),
+    wall: () => clock.now(),
   });
   const settings = {
     ...upstreamAt(sandbox),

@@ -45,6 +45,7 @@ export type Ask = (path: string, question?: Question) => Promise<Answer>;
 export const STAFF = {
   read: "staff-token-that-may-read",
   operate: "staff-token-that-may-operate",
+  order: "staff-token-that-may-order",
   metrics: "staff-token-that-may-scrape",
 } as const satisfies Record<Scope, string>;
 
@@ -162,6 +163,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       configFile: files.SANDBOX_CONFIG,
       rateLimit: { limit, windowMs },
       now: () => clock.monotonic(),
+      wall: () => clock.now(),
       ...(PRESET && { shapes: { preset: PRESET } }),
       ...options.sandbox,
     }));

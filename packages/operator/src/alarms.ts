@@ -1,7 +1,7 @@
-/** The alarms from all parts of the page, each with what to do about it: in a list, as a count at the top of the page, and in the tab's title. */
+/** The alarms, each with what to do about it: in a list, as a count at the top of the page, and in the tab's title. */
 import { byId, element, refill } from "../../storefront/src/element.js";
-import type { Alarm } from "./alarm.js";
 import { counted } from "./figures.js";
+import type { Overview } from "./staff-api.js";
 
 export type Alarms = ReturnType<typeof alarmList>;
 
@@ -10,10 +10,8 @@ const TITLE = document.title;
 export function alarmList() {
   const list = byId("alarms", HTMLUListElement);
   const top = byId("alarm-count", HTMLAnchorElement);
-  const parts = new Map<string, readonly Alarm[]>();
 
-  function show(): void {
-    const all = [...parts.values()].flat();
+  function show(all: Overview["alarms"]): void {
     const bad = all.filter(({ level }) => level === "bad");
     const notes = all.filter(({ level }) => level === "warn");
     const sorted = [...bad, ...notes];
@@ -40,15 +38,5 @@ export function alarmList() {
     document.title = all.length === 0 ? TITLE : `(${all.length}) ${TITLE}`;
   }
 
-  return {
-    /** Replaces the alarms of one part of the page. */
-    set(part: string, alarms: readonly Alarm[]): void {
-      parts.set(part, alarms);
-      show();
-    },
-    clear(): void {
-      parts.clear();
-      show();
-    },
-  };
+  return { show };
 }

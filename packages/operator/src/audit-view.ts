@@ -11,6 +11,7 @@ const WORDS: Readonly<Record<string, string>> = {
   purge: "purged the cache",
   preview: "tried a price change",
   promise: "looked up a promise",
+  order: "said of a promise",
   token: "was refused",
   retail_config: "price file changed",
 };

@@ -6,7 +6,7 @@ import { byId } from "../../storefront/src/element.js";
 import { type Account, showBalance, showTier } from "./account-view.js";
 import { alarmList } from "./alarms.js";
 import { showAudit } from "./audit-view.js";
-import { domainAlarms } from "./domain-alarms.js";
+import { cartsView } from "./carts-view.js";
 import { domainsView } from "./domains-view.js";
 import { csvButton } from "./download.js";
 import { noticeBoard } from "./notices.js";
@@ -15,6 +15,7 @@ import { poll } from "./poll.js";
 import { previewView } from "./preview-view.js";
 import { pricesView } from "./prices-view.js";
 import { purgeView } from "./purge-view.js";
+import { showTold } from "./told-view.js";
 import { savingsView } from "./savings-view.js";
 import {
   type Domains,
@@ -27,6 +28,7 @@ import {
 
 const OVERVIEW_MS = 5_000;
 const PRICES_MS = 30_000;
+const CARTS_MS = 30_000;
 const AUDIT_MS = 10_000;
 /** The service refreshes account data this often, so polling more often would show nothing new. */
 const ACCOUNT_MS = 300_000;
@@ -39,6 +41,8 @@ const ACCOUNT_RETRY_MS = 30_000;
 /** The parts of the page that are filled after signing in, and emptied after signing out. */
 const FILLED = [
   "updated",
+  "told",
+  "carts",
   "domains",
   "spans",
   "charts",
@@ -81,8 +85,9 @@ function run(api: StaffApi, first: Overview): void {
   const end = new AbortController();
   const notices = noticeBoard();
   const overview = overviewView(alarms, () => api.history(end.signal));
+  const showCarts = cartsView(csvButton(api, "promises", end.signal));
   const showDomains = domainsView(csvButton(api, "domains", end.signal));
-  const showPrices = pricesView(alarms, csvButton(api, "prices", end.signal));
+  const showPrices = pricesView(csvButton(api, "prices", end.signal));
   const showSavings = savingsView();
   const auditCsv = csvButton(api, "audit", end.signal);
   previewView(api, end.signal);
@@ -97,9 +102,7 @@ function run(api: StaffApi, first: Overview): void {
       showBalance(account, prices);
       if (domains !== null && prices !== null) showSavings(account.tier, domains, prices);
     }
-    if (domains === null) return;
-    showDomains(domains);
-    alarms.set("domains", domainAlarms(domains, account?.balance.activeDomains ?? null));
+    if (domains !== null) showDomains(domains);
   }
 
   /** Keeps a part of the page current, and shows a notice while it isn't. */
@@ -139,7 +142,9 @@ function run(api: StaffApi, first: Overview): void {
     watch("overview", OVERVIEW_MS, api.overview, (value) => {
       latest = value;
       overview.show(value);
+      showTold(value.notices);
     }),
+    watch("carts", CARTS_MS, api.carts, showCarts),
     watch("audit", AUDIT_MS, api.audit, (value) => showAudit(value, auditCsv)),
     watch("prices", PRICES_MS, api.prices, (value) => {
       prices = value;
@@ -182,7 +187,7 @@ function run(api: StaffApi, first: Overview): void {
     end.abort();
     for (const one of polls) one.stop();
     notices.clear();
-    alarms.clear();
+    alarms.show([]);
     overview.remove();
     for (const id of FILLED) byId(id, HTMLElement).replaceChildren();
     askForToken(words);

@@ -3,7 +3,6 @@ import { button, byId, element } from "../../storefront/src/element.js";
 import type { Alarms } from "./alarms.js";
 import { chart } from "./chart.js";
 import { count, counted, timeOf } from "./figures.js";
-import { overviewAlarms } from "./overview-alarms.js";
 import { callsOf, LANES, recentOf } from "./recent.js";
 import type { History, Overview } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
@@ -162,7 +161,7 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);
-      alarms.set("overview", overviewAlarms(overview, waitMs));
+      alarms.show(overview.alarms);
       const mode = byId("mode", HTMLParagraphElement);
       mode.hidden = false;
       mode.textContent = overview.mode === "sandbox" ? "Sandbox" : "Live";

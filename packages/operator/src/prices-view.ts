@@ -1,22 +1,16 @@
 /** Every price sold, with wholesale, margin and rule, and notes on what changed or is wrong. */
 import { byId, element } from "../../storefront/src/element.js";
-import type { Alarms } from "./alarms.js";
 import { type Amount, shareOf, signed, written } from "./amounts.js";
 import { counted, dateAndTimeOf } from "./figures.js";
 import type { Price, Prices } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 
 /** Returns a function that shows the prices. */
-export function pricesView(alarms: Alarms, csv: HTMLElement): (list: Prices) => void {
+export function pricesView(csv: HTMLElement): (list: Prices) => void {
   const host = byId("prices", HTMLDivElement);
   let chosen = "";
 
-  return ({ prices, warnings, asOf }) => {
-    const todo = "See the price list below, and try another rule under “Try a price change”.";
-    alarms.set(
-      "prices",
-      warnings.map((text) => ({ level: "warn", text, todo })),
-    );
+  return ({ prices, asOf }) => {
     // Doesn't disturb someone who is using the table; the next poll updates it.
     if (host.contains(document.activeElement)) return;
     const tlds = [...new Set(prices.map(({ tld }) => tld))];

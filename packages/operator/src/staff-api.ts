@@ -10,6 +10,7 @@ export type Domains = Schemas["StaffDomains"];
 export type DomainRecord = Domains["domains"][number];
 export type Prices = Schemas["StaffPrices"];
 export type Price = Prices["prices"][number];
+export type Carts = Schemas["FollowedCarts"];
 export type Purge = Schemas["PurgeRequest"]["what"];
 export type History = Schemas["History"];
 export type Preview = Schemas["PricePreview"];
@@ -82,6 +83,7 @@ export function staffApi(token: string) {
     balance: get<Balance>("/v1/staff/balance"),
     domains: get<Domains>("/v1/staff/domains"),
     prices: get<Prices>("/v1/staff/prices"),
+    carts: get<Carts>("/v1/staff/promises?limit=1000"),
     history: get<History>("/v1/staff/history"),
     audit: get<Audit>("/v1/staff/audit"),
     purge: (what: Purge, signal: AbortSignal): Promise<Purged> =>
@@ -89,8 +91,8 @@ export function staffApi(token: string) {
     /** The changes that this text would make as `retail.yaml`. */
     preview: (text: string, signal: AbortSignal): Promise<Preview> =>
       ask("/v1/staff/prices/preview", signal, { type: "application/yaml", text }),
-    csv: async (list: "domains" | "prices" | "audit", signal: AbortSignal): Promise<Blob> =>
-      (await send(`/v1/staff/${list}`, signal, "text/csv")).blob(),
+    csv: async (list: "domains" | "promises" | "prices" | "audit", signal: AbortSignal): Promise<Blob> =>
+      (await send(`/v1/staff/${list}${list === "promises" ? "?limit=1000" : ""}`, signal, "text/csv")).blob(),
   };
 }
 

@@ -185,6 +185,8 @@ describe("figures", () => {
       saved: { cache: 0, coalesced: 0, refusedLocally: 0 },
       owner: { role: "alone", since: "2026-03-20T00:00:00Z" },
       proxy: "fits",
+      alarms: [],
+      notices: { on: false, waiting: 0, last: [] },
     };
   }
 

@@ -1,7 +1,7 @@
 /** Changes of the world while the API runs, immediate or scheduled. An invalid change is rejected when it is submitted. */
 import { PortalError } from "./portal-error.js";
 import type { PriceKey } from "./prices.js";
-import type { Reseller, World } from "./world.js";
+import type { Order, Reseller, World } from "./world.js";
 
 export interface SetPrice extends PriceKey {
   readonly reseller: string;
@@ -16,6 +16,7 @@ export type Change =
   | { readonly tier: { readonly reseller: string; readonly tier: string } }
   | { readonly price: SetPrice }
   | { readonly taken: { readonly domain: string; readonly taken: boolean } }
+  | { readonly order: Order & { readonly reseller: string } }
   | { readonly premium: { readonly domain: string; readonly firstYear: FirstYear } };
 
 export function resellerOf(world: World, id: string): Reseller {
@@ -25,7 +26,15 @@ export function resellerOf(world: World, id: string): Reseller {
 }
 
 /** A validated change. */
-function prepared(world: World, change: Change): () => void {
+function prepared(world: World, change: Change, today: () => Date): () => void {
+  if ("order" in change) {
+    const { order } = change;
+    const reseller = resellerOf(world, order.reseller);
+    // Whether the registry carries it out is only known when it is due.
+    return () => {
+      if (world.problemOf(reseller, order) === null) world.order(reseller, order, today());
+    };
+  }
   if ("taken" in change) {
     const { domain, taken } = change.taken;
     return () => world.setTaken(domain, taken);
@@ -70,12 +79,14 @@ interface Entry extends Omit<Scheduled, "due"> {
 export class Timeline {
   readonly #world: World;
   readonly #now: () => number;
+  readonly #today: () => Date;
   #entries: Entry[] = [];
   #lastId = 0;
 
-  constructor(world: World, now: () => number) {
+  constructor(world: World, now: () => number, today: () => Date) {
     this.#world = world;
     this.#now = now;
+    this.#today = today;
   }
 
   /** Applies all of these changes now, or none. */
@@ -85,7 +96,7 @@ export class Timeline {
   }
 
   schedule(due: Due, change: readonly Change[]): number {
-    for (const one of change) prepared(this.#world, one);
+    for (const one of change) prepared(this.#world, one, this.#today);
     this.#lastId += 1;
     const [dueMs, callsLeft] =
       "afterMs" in due ? [this.#now() + due.afterMs, Infinity] : [Infinity, due.afterCalls];
@@ -126,7 +137,7 @@ export class Timeline {
   }
 
   #make(changes: readonly Change[]): void {
-    const ready = changes.map((change) => prepared(this.#world, change));
+    const ready = changes.map((change) => prepared(this.#world, change, this.#today));
     for (const make of ready) make();
   }
 }

@@ -37,6 +37,9 @@ const domain = z.string().transform((typed, context) => {
   context.addIssue({ code: "custom", message: "this isn't a domain name" });
   return z.NEVER;
 });
+const orderTerm = z.strictObject({ domain, action: z.enum(ACTIONS), years: z.int().min(1).max(10) });
+const order = orderTerm.extend({ reseller: text.optional() });
+const orderForm = z.strictObject({ line: z.string() });
 const firstYear = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
 const name = z.strictObject({ taken: z.boolean(), premium: firstYear }).partial();
 const change = z.union([
@@ -47,7 +50,18 @@ const change = z.union([
   }),
   z.strictObject({ taken: z.strictObject({ domain, taken: z.boolean() }) }),
   z.strictObject({ premium: z.strictObject({ domain, firstYear }) }),
+  z.strictObject({ order: orderTerm.extend({ reseller: text }) }),
 ]);
+/** As the staff page copies it. */
+const orderLine = z
+  .string()
+  .trim()
+  .regex(/^(?:registration|renewal|transfer|restore) \S+ \d{1,2}$/, "must be like: registration kabul.af 1")
+  .transform((text) => {
+    const [action, domain, years] = text.split(" ");
+    return { action, domain, years: Number(years) };
+  })
+  .pipe(orderTerm);
 const changes = z.array(change).min(1).max(1000);
 const schedule = z.union([
   z.strictObject({ afterMs: delay, changes }),
@@ -113,13 +127,44 @@ const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
     .json({ error: fault.success ? "the request is malformed" : "internal error" });
 };
 
-export function createControlApp(control: Control): Express {
+/** Where a person orders what the staff page shows. */
+function orderPage(said: string): string {
+  const escaped = said.replace(/[<>&"]/g, "");
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Sandbox portal</title>
+<h1>Sandbox portal</h1><p role="status">${escaped}</p>
+<form method="post" action="/orders"><label>Order, as the staff page copies it:
+<input name="line" size="40" required autofocus placeholder="registration kabul.af 1"></label> <button>Order</button></form></html>`;
+}
+
+/** Orders that name no reseller are those of `demo`. */
+export function createControlApp(control: Control, demo: string): Express {
   const app = express();
   app.disable("x-powered-by");
   app.enable("case sensitive routing");
   app.enable("strict routing");
+  // A page of another site must not be able to post here.
+  app.use((req, _res, next) => {
+    if (!["same-origin", "none", undefined].includes(req.get("Sec-Fetch-Site")))
+      throw new PortalError(409, "open the portal itself");
+    next();
+  });
   app.use(express.json({ limit: "100kb" }));
 
+  app.get("/", (_req, res) => {
+    res.send(orderPage(""));
+  });
+  app.post("/orders", express.urlencoded({ extended: false }), (req, res) => {
+    if (req.is("application/json") !== false) {
+      const { reseller = demo, ...ordered } = parse(order, req);
+      control.order(reseller, ordered);
+      res.status(201).json(req.body);
+      return;
+    }
+    const line = orderLine.safeParse(parse(orderForm, req).line);
+    if (!line.success) throw new PortalError(422, line.error.issues[0]?.message ?? "not an order");
+    control.order(demo, line.data);
+    res.status(201).send(orderPage(`Ordered: ${line.data.action} of ${line.data.domain}.`));
+  });
   /** Applies the body to what the path names, and answers with the body. */
   const put = <Schema extends z.ZodType>(
     path: string,

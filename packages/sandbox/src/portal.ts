@@ -11,6 +11,7 @@ import {
 } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
 import type { Delivery, Watcher } from "./delivery.js";
+import { Failure } from "./facts.js";
 import type { FaultRequest, Target } from "./faults.js";
 import type { Hold, HoldRequest, Holds } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
@@ -18,7 +19,7 @@ import type { Personality } from "./personality.js";
 import { PortalError } from "./portal-error.js";
 import { type ShapeChoice, ShapeFault } from "./presets.js";
 import type { RateLimit } from "./rolling-window.js";
-import type { Reseller, World } from "./world.js";
+import type { Order, Reseller, World } from "./world.js";
 
 export interface Stats {
   readonly rateLimit: RateLimit;
@@ -123,6 +124,18 @@ export function createPortal(parts: PortalParts) {
     setTier: (reseller: string, tier: string): void => timeline.apply([{ tier: { reseller, tier } }]),
     setPrice: (reseller: string, price: Omit<SetPrice, "reseller">): void =>
       timeline.apply([{ price: { reseller, ...price } }]),
+    /** Registers, renews, transfers or restores a name at once; `schedule` does it later, as the registry's queue does. */
+    order: (id: string, order: Order): void => {
+      timeline.catchUp();
+      const problem = world.problemOf(resellerOf(world, id), order);
+      if (problem !== null) throw new PortalError(409, problem);
+      try {
+        timeline.apply([{ order: { reseller: id, ...order } }]);
+      } catch (error) {
+        if (error instanceof Failure) throw new PortalError(422, error.message);
+        throw error;
+      }
+    },
     setTaken: (domain: string, taken: boolean): void => timeline.apply([{ taken: { domain, taken } }]),
     setPremium: (domain: string, firstYear: FirstYear): void =>
       timeline.apply([{ premium: { domain, firstYear } }]),

@@ -42,6 +42,8 @@ export interface SandboxOptions {
   readonly rateLimit?: RateLimit | undefined;
   /** Monotonic ms, for the rate limit, the statistics and scheduled changes. Default: real time. */
   readonly now?: (() => number) | undefined;
+  /** The wall clock in ms since the epoch, for the dates of ordered names. Default: real time. */
+  readonly wall?: (() => number) | undefined;
   /** The timers of the same clock, for latency and timed holds. Slow faults always use real time. Default: real time. */
   readonly after?: After | undefined;
   readonly latency?: LatencyChange | undefined;
@@ -70,7 +72,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const config = options.config ?? readConfig(options.configFile ?? DEFAULT_CONFIG);
   const host = options.host ?? "127.0.0.1";
   const world = new World(config, new Date());
-  const { now = () => performance.now(), after = realTime } = options;
+  const { now = () => performance.now(), wall = Date.now, after = realTime } = options;
   const behaviour = new Behaviour(options.rateLimit ?? config.rateLimit, options.latency ?? {}, after);
   const credentials = new Credentials();
   const first = new Map(
@@ -83,7 +85,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const request = options.faults?.[target];
     if (request !== undefined) behaviour.faults.set(target, request);
   }
-  const timeline = new Timeline(world, now);
+  const timeline = new Timeline(world, now, () => new Date(wall()));
   const holds = new Holds(after);
   const delivery = new Delivery(now, timeline, holds);
   const gate = createGate(credentials, behaviour, now);
@@ -114,7 +116,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const portal =
     controlPort === null
       ? null
-      : await listen(createControlApp(control), controlPort, "127.0.0.1", {
+      : await listen(createControlApp(control, config.resellers[0]?.id ?? ""), controlPort, "127.0.0.1", {
           error: "the request is malformed",
         }).catch(async (error: unknown) => {
           await api.close();

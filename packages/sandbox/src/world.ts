@@ -1,6 +1,7 @@
 /** The current state of resellers and names, which the API reads and the portal changes. */
 import type { Config, DomainConfig, ResellerConfig } from "./config.js";
 import {
+  type Action,
   type Availability,
   type Balance,
   type DomainRecord,
@@ -13,8 +14,15 @@ import { type PriceKey, Prices } from "./prices.js";
 
 const LIST_CAP = 100;
 
+export interface Order {
+  readonly domain: string;
+  readonly action: Action;
+  readonly years: number;
+}
+
 export interface Reseller extends Omit<ResellerConfig, "credentials" | "domains" | "generate"> {
-  readonly domains: ReadonlyMap<string, DomainRecord>;
+  readonly domains: Map<string, DomainRecord>;
+  balance: number;
   readonly overrides: Map<string, number>;
 }
 
@@ -94,6 +102,44 @@ export class World {
 
   setTaken(name: string, taken: boolean): void {
     this.#taken.set(name, taken);
+  }
+
+  /** Why the reseller can't place this order; null if it can. */
+  problemOf(reseller: Reseller, { domain, action }: Order): string | null {
+    const isOwn = reseller.domains.has(domain);
+    const isTaken = isOwn || (this.#taken.get(domain) ?? looksTaken(domain, this.#config.names.takenPercent));
+    if (action === "registration") return isTaken ? `${domain} is taken` : null;
+    if (action === "transfer" && isOwn) return `${domain} is already managed by ${reseller.id}`;
+    if (action === "transfer") return isTaken ? null : `${domain} isn't registered`;
+    return isOwn ? null : `${domain} isn't managed by ${reseller.id}`;
+  }
+
+  /** What the registry does with an order: the name's record is new or has a later expiry, and the reseller pays for it. */
+  order(reseller: Reseller, { domain, action, years }: Order, today: Date): void {
+    const tld = tldOf(domain, this.prices.tlds(reseller), this.#config.unpricedTlds);
+    const { cents } =
+      action === "registration"
+        ? this.prices.registration(reseller, domain, tld, years)
+        : this.prices.quote(reseller, { tld, action, years });
+    const before = reseller.domains.get(domain);
+    const registeredAt = before?.registeredAt ?? new Date(today);
+    // A name that is transferred was registered a year ago by somebody else.
+    if (action === "transfer") registeredAt.setUTCFullYear(registeredAt.getUTCFullYear() - 1);
+    const expiresAt = new Date(before?.expiresAt ?? today);
+    expiresAt.setUTCFullYear(expiresAt.getUTCFullYear() + years);
+    const nameservers = before?.nameservers ?? this.#config.nameservers;
+    const autoRenew = before?.autoRenew ?? true;
+    for (const other of this.#resellers.values()) other.domains.delete(domain);
+    reseller.domains.set(domain, {
+      domain,
+      status: "active",
+      registeredAt,
+      expiresAt,
+      autoRenew,
+      nameservers,
+    });
+    this.setTaken(domain, true);
+    reseller.balance -= cents;
   }
 
   check(reseller: Reseller, name: string, years: number): Availability {

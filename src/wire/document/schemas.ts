@@ -30,9 +30,14 @@ const SHAPES = {
   StaffPrice: staff.staffPriceShape,
   StaffPrices: staff.staffPricesShape,
   StaffPromiseLine: staff.staffPromiseLineShape,
+  CartNoteRequest: staff.cartNoteRequestShape,
+  FollowedCart: staff.followedCartShape,
+  FollowedCarts: staff.followedCartsShape,
   StaffPromise: staff.staffPromiseShape,
   Lane: staff.laneShape,
   CachePool: staff.cachePoolShape,
+  Alarm: staff.alarmShape,
+  Notices: staff.noticesShape,
   Overview: staff.overviewShape,
   PreviewedPrice: operator.previewedPriceShape,
   PricePreview: operator.pricePreviewShape,
@@ -51,7 +56,11 @@ const SHAPES = {
 export type SchemaName = keyof typeof SHAPES;
 
 /** Requests with unknown fields are refused; answers may have new ones, so a client generated from the document must accept them. */
-const REQUESTS: readonly string[] = ["QuoteRequest", "PurgeRequest"] satisfies SchemaName[];
+const REQUESTS: readonly string[] = [
+  "QuoteRequest",
+  "PurgeRequest",
+  "CartNoteRequest",
+] satisfies SchemaName[];
 
 export function schemaRef(name: SchemaName): JsonObject {
   return { $ref: `#/components/schemas/${name}` };

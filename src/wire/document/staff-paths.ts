@@ -1,9 +1,10 @@
 /** Paths for the reseller's staff, with a bearer token. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { perLane } from "../../quota/lane.js";
-import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
+import { ACT_COLUMNS, CART_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
 import { presentKind } from "../parts.js";
-import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
+import { calendarQuery, promisesQuery } from "../queries.js";
+import { countedAnswer, inPath, operation, queryOf, repeatable } from "./operation.js";
 import { ASKING, LOCAL, type ProblemResponse } from "./problems.js";
 import type { JsonObject, SchemaName } from "./schemas.js";
 
@@ -43,6 +44,27 @@ const ACT = {
   outcome: "done",
   times: 1,
 };
+const PROMISE_ID = "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d";
+const PROMISE_LINE = {
+  domain: "kabul.af",
+  tld: ".af",
+  action: "registration",
+  years: 1,
+  price: RETAIL,
+  ...presentKind("ordinary"),
+  wholesale: WHOLESALE,
+  margin: { amount: "6.99", currency: "USD" },
+  wholesaleToday: WHOLESALE,
+  marginToday: { amount: "6.99", currency: "USD" },
+  marginLost: null,
+};
+const PROMISE = { id: PROMISE_ID, issuedAt: AS_OF, validUntil: "2026-03-01T09:45:00.000Z" };
+const PROMISE_LINE_STATE = { state: "managed", stateAt: "2026-03-01T10:30:00.000Z" };
+const CHECKOUT = { state: "ordered", reference: "2026-0042", at: "2026-03-01T09:31:00.000Z" };
+const CART = { ...PROMISE, checkout: CHECKOUT, items: [{ ...PROMISE_LINE, ...PROMISE_LINE_STATE }] };
+const SUM = { names: 1, amounts: [RETAIL] };
+const SUMS = { signed: SUM, ordered: SUM, managed: SUM };
+const IN_PATH = inPath("id", "The `jti` of the signed cart.", { type: "string", minLength: 1 }, PROMISE_ID);
 const LANE = {
   queued: 0,
   served: 12,
@@ -101,6 +123,31 @@ const OVERVIEW = {
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, refusedLocally: 0 },
   owner: { role: "alone", since: AS_OF },
+  alarms: [
+    {
+      kind: "expired",
+      level: "bad",
+      text: "A domain has expired: khyber.af (1 day ago).",
+      todo: "Renew it in the reseller portal.",
+    },
+  ],
+  notices: {
+    on: true,
+    waiting: 0,
+    last: [
+      {
+        id: "5f0f6a3c-2a52-4d8e-8d1b-0c5d6e1f7a90",
+        at: AS_OF,
+        kind: "expired",
+        state: "begun",
+        text: "A domain has expired: khyber.af (1 day ago).",
+        attempts: 1,
+        delivery: "delivered",
+        deliveryAt: AS_OF,
+        problem: null,
+      },
+    ],
+  },
   proxy: "fits",
 };
 
@@ -198,6 +245,34 @@ const preview = operation({
   problems: [...FROM_MEMORY, "PayloadTooLarge", "UnsupportedMediaType"],
 });
 
+const calendar = operation({
+  id: "listExpiringDomains",
+  tag: "staff",
+  summary: "When domains expire, as a calendar to subscribe to (RFC 5545).",
+  description: "With a token, or as a signed link, which `npm run token` prints.",
+  scope: "read",
+  parameters: queryOf(calendarQuery),
+  answers: repeatable(countedAnswer, {
+    description: "A day for each domain: its name, and whether it renews automatically.",
+    content: { type: "text/calendar", schema: { type: "string" } },
+  }),
+  problems: [...ASKING_WITH_TOKEN],
+});
+
+const note = operation({
+  id: "notePromise",
+  tag: "staff",
+  summary: "Say what the checkout knows of a signed cart of the last 30 days.",
+  description: "Saying the same again changes nothing. A reference must say nothing about a person.",
+  scope: "order",
+  parameters: [IN_PATH],
+  body: { schema: "CartNoteRequest", example: { state: "ordered", reference: "2026-0042" } },
+  answers: {
+    200: countedAnswer({ description: "The cart.", content: { schema: "FollowedCart", example: CART } }),
+  },
+  problems: [...FROM_MEMORY, "NotFound", "PayloadTooLarge", "UnsupportedMediaType"],
+});
+
 export const STAFF_PATHS: JsonObject = {
   "/v1/staff/domains": reading({
     id: "listManagedDomains",
@@ -207,6 +282,7 @@ export const STAFF_PATHS: JsonObject = {
     csv: csvOf({ columns: DOMAIN_COLUMNS, rows: [{ ...RECORD, ...LEARNED }] }),
     problems: ASKING_WITH_TOKEN,
   }),
+  "/v1/staff/domains/expiring.ics": { get: calendar },
   "/v1/staff/domains/{domain}": reading({
     id: "getManagedDomain",
     summary: "One of the domains that the reseller manages.",
@@ -248,43 +324,29 @@ export const STAFF_PATHS: JsonObject = {
     csv: csvOf({ columns: PRICE_COLUMNS, rows: [PRICE] }),
   }),
   "/v1/staff/prices/preview": { post: preview },
-  "/v1/staff/promises/{id}": reading({
-    id: "getPromise",
-    summary: "A signed cart, with the wholesale prices of its lines when it was signed and now.",
-    description:
-      "With Redis, every replica knows all valid signed carts. Without it, a process knows the last 2,000 that it has signed.",
-    schema: "StaffPromise",
-    example: {
-      id: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
-      issuedAt: AS_OF,
-      validUntil: "2026-03-01T09:45:00.000Z",
-      items: [
-        {
-          domain: "kabul.af",
-          tld: ".af",
-          action: "registration",
-          years: 1,
-          price: RETAIL,
-          ...presentKind("ordinary"),
-          wholesale: WHOLESALE,
-          margin: { amount: "6.99", currency: "USD" },
-          wholesaleToday: WHOLESALE,
-          marginToday: { amount: "6.99", currency: "USD" },
-          marginLost: null,
-        },
-      ],
-      marginLost: [],
-    },
-    problems: [...FROM_MEMORY, "NotFound"],
-    parameters: [
-      inPath(
-        "id",
-        "The `jti` of the signed cart.",
-        { type: "string", minLength: 1 },
-        "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
-      ),
-    ],
+  "/v1/staff/promises": reading({
+    id: "listPromises",
+    summary: "The signed carts of the last 30 days, and what became of their lines.",
+    description: "Uses no quota of its own, at most the last 10,000 carts.",
+    schema: "FollowedCarts",
+    parameters: queryOf(promisesQuery),
+    example: { promises: [CART], sums: { days7: SUMS, days30: SUMS } },
+    csv: csvOf({
+      columns: CART_COLUMNS,
+      rows: [{ ...PROMISE, checkout: CHECKOUT, ...PROMISE_LINE, ...PROMISE_LINE_STATE }],
+    }),
   }),
+  "/v1/staff/promises/{id}": {
+    ...reading({
+      id: "getPromise",
+      summary: "A signed cart, with the wholesale prices of its lines when it was signed and now.",
+      schema: "StaffPromise",
+      example: { ...PROMISE, items: [PROMISE_LINE], marginLost: [] },
+      problems: [...FROM_MEMORY, "NotFound"],
+      parameters: [IN_PATH],
+    }),
+    post: note,
+  },
   "/v1/staff/overview": reading({
     id: "getOverview",
     summary: "Quota, lanes, caches, upstream and credentials.",
@@ -314,7 +376,7 @@ export const STAFF_PATHS: JsonObject = {
     id: "getAudit",
     summary: "The last 1,000 staff actions, newest first.",
     description:
-      "Purges, previews, look-ups of signed carts, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.",
+      "Purges, previews, look-ups of signed carts, what the checkout said of them, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.",
     schema: "Audit",
     example: { acts: [ACT] },
     csv: csvOf({ columns: ACT_COLUMNS, rows: [ACT] }),

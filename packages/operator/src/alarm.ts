@@ -1,6 +1,0 @@
-export interface Alarm {
-  readonly level: "bad" | "warn";
-  readonly text: string;
-  /** What to do about it. */
-  readonly todo: string;
-}

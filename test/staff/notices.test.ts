@@ -1,0 +1,349 @@
+/** Notices: each alarm begins and ends as a notice by its real cause, and each reaches the receiver at least once, in order, whatever it does. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { execFile, spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { readConfig } from "../../src/config/env.js";
+import { overviewShape } from "../../src/wire/staff.js";
+import * as conditions from "../support/conditions.js";
+import { inScene, type Scene } from "../support/conditions.js";
+import type { FakeClock } from "../support/fake-clock.js";
+import { blocksOf, read } from "../docs/support/markdown.js";
+import { freePort } from "../support/free-port.js";
+import { bearer, type Service, temporaryFolder, until } from "../support/service.js";
+import { testWith } from "../support/tools.js";
+import { HOUR_MS, registration, say, Shop } from "./signing-shop.js";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const SECRET = "a-secret-of-sixteen-or-more";
+
+const noticeShape = z.strictObject({
+  id: z.string(),
+  at: z.iso.datetime(),
+  kind: z.string(),
+  state: z.string(),
+  text: z.string(),
+  details: z.record(z.string(), z.unknown()),
+});
+type Notice = z.infer<typeof noticeShape>;
+
+/** A receiver that notes what it accepts, and behaves as the test says. */
+class Receiver {
+  readonly taken: Notice[] = [];
+  readonly headers: IncomingHttpHeaders[] = [];
+  attempts = 0;
+  answer: (response: ServerResponse, notice: Notice) => void = (response) => response.end();
+  readonly #server: Server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (part: Buffer) => (body += part.toString()));
+    request.on("end", () => {
+      this.attempts += 1;
+      const { headers } = request;
+      const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
+      const notice = noticeShape.parse(JSON.parse(body));
+      if (headers["x-signature"] !== signature) throw new Error("the signature is wrong");
+      this.headers.push(headers);
+      response.on("finish", () => {
+        if (response.statusCode === 200) this.taken.push(notice);
+      });
+      this.answer(response, notice);
+    });
+  });
+  port = 0;
+
+  async open(port = 0): Promise<void> {
+    await new Promise<void>((done) => this.#server.listen(port, "127.0.0.1", done));
+    const address = this.#server.address();
+    this.port = typeof address === "object" && address !== null ? address.port : 0;
+  }
+  get env() {
+    return { NOTIFY_URL: `http://127.0.0.1:${this.port}/hook`, NOTIFY_SECRET: SECRET };
+  }
+  async close(): Promise<void> {
+    const closed = new Promise((done) => this.#server.close(done));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+  of(kind: string): string[] {
+    return this.taken.filter((one) => one.kind === kind).map(({ state }) => state);
+  }
+}
+
+/** Time passes in small steps, and what is on its way arrives. */
+async function pass(clock: FakeClock, ms: number, stepMs = 5_000): Promise<void> {
+  for (let left = ms; left > 0; left -= stepMs) {
+    await clock.advance(Math.min(stepMs, left));
+    await new Promise((done) => setTimeout(done, 8));
+  }
+}
+
+async function longPass(clock: FakeClock, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= HOUR_MS / 6) {
+    await clock.leap(HOUR_MS / 6);
+    await pass(clock, 10_000);
+  }
+}
+
+describe("each alarm", () => {
+  let receiver: Receiver;
+  beforeEach(async () => {
+    receiver = new Receiver();
+    await receiver.open();
+  });
+  afterEach(() => receiver.close());
+
+  const ALARMS: readonly (readonly [kind: string, condition: conditions.Condition])[] = [
+    ["refused", conditions.moreVisitorsThanCalls],
+    ["paused", conditions.upstreamLimits],
+    ["registry", conditions.upstreamFails],
+    ["credential", conditions.credentialRefused],
+    ["price_file", conditions.badPriceFile],
+    ["doubtful", conditions.doubtfulPrices],
+    ["redis", conditions.redisLost],
+    ["proxy", conditions.unknownProxy],
+    ["margin", conditions.marginLost],
+  ];
+  for (const [kind, condition] of ALARMS)
+    testWith(
+      condition.withRedis === true ? ["redis-server"] : [],
+      `of the kind ${kind} is told when it begins and when it ends`,
+      () =>
+        inScene({ ...condition, env: { ...condition.env, ...receiver.env } }, async (scene) => {
+          await pass(scene.clock, 15_000);
+          expect(receiver.of(kind)).toEqual([]);
+          await condition.cause(scene);
+          await pass(scene.clock, 15_000);
+          expect(receiver.of(kind)).toEqual(["begun"]);
+          await condition.cure(scene);
+          await pass(scene.clock, 90_000);
+          expect(receiver.of(kind)).toEqual(["begun", "ended"]);
+        }),
+    );
+
+  test("says what is wrong and what to do, but no amount and no secret", () =>
+    inScene({ env: receiver.env }, async (scene) => {
+      await conditions.marginLost.cause(scene);
+      await pass(scene.clock, 15_000);
+      const told = receiver.taken.find(({ kind }) => kind === "margin");
+      expect(told?.text).toBe("1 signed promise has fallen below the minimum price.");
+      expect(told?.details).toMatchObject({
+        level: "bad",
+        todo: expect.stringMatching(/^They must be honoured/),
+      });
+      expect(JSON.stringify(receiver.taken)).not.toMatch(/\d+\.\d\d\b|Secret|sandbox-demo/);
+      expect(receiver.headers[0]).toMatchObject({
+        "content-type": "application/json",
+        date: expect.stringMatching(/ GMT$/),
+      });
+    }));
+
+  test("has its amounts with NOTIFY_DETAILS=full", () =>
+    inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
+      await conditions.marginLost.cause(scene);
+      await pass(scene.clock, 15_000);
+      const told = receiver.taken.find(({ kind }) => kind === "margin");
+      expect(told?.text).toMatch(/minimum price\. Margin lost: \d+\.\d\d USD\.$/);
+    }));
+});
+
+describe("a receiver", () => {
+  let receiver: Receiver;
+  beforeEach(async () => {
+    receiver = new Receiver();
+    await receiver.open();
+  });
+  afterEach(() => receiver.close());
+  const scene = (act: (scene: Scene) => Promise<void>) => inScene({ env: receiver.env }, act);
+  const noticesOf = async (service: Service) =>
+    overviewShape.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).notices;
+  /** Begins and ends. */
+  const proxyAlarm = async (on: Scene): Promise<void> => {
+    await conditions.unknownProxy.cause(on);
+    await pass(on.clock, 15_000);
+    await conditions.unknownProxy.cure(on);
+    await pass(on.clock, 75_000);
+  };
+
+  test("that is down for an hour gets each notice, in order for each kind", () =>
+    scene(async (on) => {
+      const { port } = receiver;
+      await receiver.close();
+      await proxyAlarm(on);
+      await proxyAlarm(on);
+      await longPass(on.clock, HOUR_MS);
+      const waiting = await noticesOf(on.service);
+      expect(waiting).toMatchObject({ on: true, waiting: 4 });
+      expect(waiting.last.at(-1)).toMatchObject({ delivery: "waiting", problem: "ECONNREFUSED" });
+      receiver = new Receiver();
+      await receiver.open(port);
+      await longPass(on.clock, 2 * HOUR_MS);
+      expect(receiver.of("proxy")).toEqual(["begun", "ended", "begun", "ended"]);
+      expect((await noticesOf(on.service)).last[0]).toMatchObject({ delivery: "delivered", problem: null });
+    }));
+
+  test("that answers 500 or redirects is tried again, and another kind isn't held up", () =>
+    scene(async (on) => {
+      receiver.answer = (response, { kind }) => {
+        if (kind === "proxy")
+          response.writeHead(receiver.attempts % 2 ? 500 : 302, { Location: "/elsewhere" });
+        response.end();
+      };
+      await conditions.unknownProxy.cause(on);
+      await pass(on.clock, 15_000);
+      await conditions.badPriceFile.cause(on);
+      await pass(on.clock, 60_000);
+      expect([receiver.of("proxy"), receiver.of("price_file")]).toEqual([[], ["begun"]]);
+      receiver.answer = (response) => response.end();
+      await pass(on.clock, 120_000);
+      expect(receiver.of("proxy")).toEqual(["begun"]);
+    }));
+
+  test("that hangs blocks nothing and gets the notice again after the deadline", () =>
+    scene(async (on) => {
+      receiver.answer = () => {};
+      await conditions.unknownProxy.cause(on);
+      await pass(on.clock, 20_000);
+      expect((await on.service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+      receiver.answer = (response) => response.end();
+      await pass(on.clock, 60_000);
+      expect(receiver.of("proxy")).toEqual(["begun"]);
+    }));
+
+  test("that takes a notice but breaks off gets it again, with the same id", () =>
+    scene(async (on) => {
+      const ids: string[] = [];
+      receiver.answer = (response, { id }) => {
+        ids.push(id);
+        if (ids.length === 1) response.socket?.destroy();
+        else response.end();
+      };
+      await conditions.unknownProxy.cause(on);
+      await pass(on.clock, 60_000);
+      expect(ids).toEqual([ids[0], ids[0]]);
+    }));
+
+  test("that never answers isn't tried any more after a day, and staff see it", () =>
+    scene(async (on) => {
+      receiver.answer = (response) => response.writeHead(503).end();
+      await conditions.unknownProxy.cause(on);
+      await pass(on.clock, 30_000);
+      for (let hours = 0; hours < 26; hours += 1) {
+        await on.clock.leap(HOUR_MS);
+        await pass(on.clock, 5_000);
+      }
+      const { last } = await noticesOf(on.service);
+      const told = last.find(({ kind }) => kind === "proxy");
+      expect(told).toMatchObject({ delivery: "failed", problem: "status 503" });
+      expect(told?.attempts).toBeLessThan(40);
+      expect(on.service.log.join("\n")).toContain("notice.abandoned");
+    }));
+});
+
+describe("a line", () => {
+  test("that is lost, or not ordered within a day, is told once, also across a restart; a cancelled one isn't", async () => {
+    const receiver = new Receiver();
+    await receiver.open();
+    const shop = await new Shop().open("demo", receiver.env);
+    const linesTold = (): string[] =>
+      receiver.taken.filter(({ kind }) => kind === "promise").map(({ state, text }) => `${state}: ${text}`);
+    try {
+      await shop.sign(registration("gone.af"), registration("forgotten.af"));
+      const paid = await shop.sign(registration("paid.af"));
+      const dropped = await shop.sign(registration("dropped.af"));
+      await say(shop.service.ask, paid, { state: "ordered", reference: "7" });
+      await say(shop.service.ask, dropped, { state: "cancelled" });
+      await shop.pass(HOUR_MS);
+      shop.sandbox.control.setTaken("gone.af", true);
+      await shop.pass(8 * HOUR_MS);
+      const lost = "lost: gone.af (registration, 1 year) was signed, but somebody else has the name now.";
+      expect(linesTold()).toEqual([lost]);
+      await shop.pass(18 * HOUR_MS);
+      await shop.service.close();
+      await shop.start();
+      await shop.pass(HOUR_MS);
+      expect(linesTold().toSorted()).toEqual([
+        lost,
+        "unordered: forgotten.af (registration, 1 year) was signed a day ago, and hasn't been ordered.",
+        "unordered: paid.af (registration, 1 year) was ordered at the checkout a day ago, but isn't seen in the account.",
+      ]);
+      expect(JSON.stringify(receiver.taken)).not.toMatch(/\d+\.\d\d\b/);
+    } finally {
+      await shop.close();
+      await receiver.close();
+    }
+  });
+});
+
+describe("the settings", () => {
+  const faultsOf = (env: Record<string, string>): readonly string[] => {
+    const read = readConfig(env, systemClock);
+    return read.ok ? [] : read.faults;
+  };
+  test("take an address with https, or http to this machine, and need a secret", () => {
+    const secret = { NOTIFY_SECRET: SECRET };
+    for (const good of ["https://hooks.example.af/x?y=z", "http://127.0.0.1:9/x", "http://localhost/x"])
+      expect(faultsOf({ NOTIFY_URL: good, ...secret })).toEqual([]);
+    for (const bad of ["http://hooks.example.af/x", "ftp://example.af", "nowhere"])
+      expect(faultsOf({ NOTIFY_URL: bad, ...secret })).toEqual([
+        "NOTIFY_URL: must be an https URL, or http if the host is loopback",
+      ]);
+    expect(faultsOf({ NOTIFY_URL: "https://hooks.example.af" })).toHaveLength(1);
+    expect(faultsOf({ NOTIFY_URL: "https://hooks.example.af", NOTIFY_SECRET: "short" })).toHaveLength(1);
+  });
+});
+
+/** The exit code and what is printed. */
+const notifyTest = (env: Record<string, string>) =>
+  new Promise<string>((done) => {
+    execFile(process.execPath, ["dist/staff/notify-test.js"], { cwd: ROOT, env }, (error, stdout, stderr) => {
+      done(`${error?.code ?? 0} ${stdout}${stderr}`.trim());
+    });
+  });
+
+test("npm run notify-test sends one, and says whether it was taken", async () => {
+  const receiver = new Receiver();
+  await receiver.open();
+  try {
+    expect(await notifyTest(receiver.env)).toBe("0 delivered");
+    expect(receiver.taken).toMatchObject([{ kind: "test", state: "test" }]);
+    receiver.answer = (response) => response.writeHead(404).end();
+    expect(await notifyTest(receiver.env)).toBe("1 not delivered: status 404");
+    expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so nobody is told of alarms.");
+  } finally {
+    await receiver.close();
+  }
+});
+
+test("the receiver in docs/operations.md mails a notice, and refuses what isn't signed", async () => {
+  const folder = temporaryFolder();
+  const block = blocksOf(read("docs/operations.md")).find(({ code }) => code.includes("receiver.mjs"));
+  writeFileSync(join(folder.path, "receiver.mjs"), block?.code ?? "");
+  writeFileSync(join(folder.path, "sendmail"), `#!/bin/sh\n{ echo "for $1"; cat; } > ${folder.path}/mail\n`);
+  chmodSync(join(folder.path, "sendmail"), 0o755);
+  const port = String(await freePort());
+  const env = {
+    PATH: `${folder.path}:/usr/bin:/bin`,
+    PORT: port,
+    NOTIFY_SECRET: SECRET,
+    MAIL_TO: "staff@example.af",
+  };
+  const receiver = spawn(process.execPath, [join(folder.path, "receiver.mjs")], { env, stdio: "inherit" });
+  const url = `http://127.0.0.1:${port}/`;
+  try {
+    await until(async () => (await fetch(url).catch(() => null)) !== null, "the receiver");
+    expect((await fetch(url, { method: "POST", body: "{}" })).status).toBe(403);
+    expect(await notifyTest({ NOTIFY_URL: url, NOTIFY_SECRET: SECRET })).toBe("0 delivered");
+    const mail = readFileSync(join(folder.path, "mail"), "utf8");
+    expect(mail).toMatch(
+      /^for staff@example\.af\nTo: staff@example\.af\nSubject: \[storefront\] test test\n\nThis is a test/,
+    );
+  } finally {
+    receiver.kill();
+    folder.remove();
+  }
+});

@@ -1,0 +1,291 @@
+/** Signed carts, followed: what became of each line, from evidence alone, through orders in the sandbox's portal, restarts and a change of owner. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { openApiDocument } from "../../src/wire/document.js";
+import { followedCartShape } from "../../src/wire/staff.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { startFleet } from "../support/fleet.js";
+import { matchesDocument } from "../support/openapi.js";
+import { describeWithRedis } from "../support/redis.js";
+import { bearer, problemOf, type Service, startService } from "../support/service.js";
+import {
+  type Action,
+  DAY_MS,
+  HOUR_MS,
+  listed,
+  MINUTE_MS,
+  registration,
+  say,
+  Shop,
+  sign,
+  statesOf,
+} from "./signing-shop.js";
+
+const document = openApiDocument({ version: "1.2.3" });
+
+describe("a list of signed carts", () => {
+  const clock = new FakeClock(Date.UTC(2026, 2, 20, 9));
+  let service: Service;
+  const ids: string[] = [];
+  beforeAll(async () => {
+    service = await startService({ clock });
+    for (const domain of ["first.af", "second.af", "third.af"]) {
+      ids.push(await sign(service.ask, clock, registration(domain)));
+      await clock.advance(MINUTE_MS);
+    }
+  });
+  afterAll(() => service.close());
+
+  test("has the newest first, each line with what it cost then and costs now, and its state", async () => {
+    const { promises } = await listed(service.ask);
+    expect(promises.map(({ id }) => id)).toEqual(ids.toReversed());
+    expect(promises[2]).toEqual({
+      id: ids[0],
+      issuedAt: expect.stringMatching(/^2026-03-20T09:00:00/),
+      validUntil: "2026-03-20T09:15:00.000Z",
+      checkout: null,
+      items: [
+        expect.objectContaining({
+          domain: "first.af",
+          action: "registration",
+          years: 1,
+          price: { amount: "26.99", currency: "USD" },
+          wholesale: { amount: "20.21", currency: "USD" },
+          wholesaleToday: { amount: "20.21", currency: "USD" },
+          state: "open",
+          stateAt: expect.stringMatching(/^2026-03-20T09:00:00/),
+        }),
+      ],
+    });
+  });
+
+  test("can be narrowed by state, time and number, and rejects anything else", async () => {
+    const idsOf = async (query: string) => (await listed(service.ask, query)).promises.map(({ id }) => id);
+    expect(await idsOf("?limit=1")).toEqual([ids[2]]);
+    expect(await idsOf("?since=2026-03-20T09:01:00Z")).toEqual([ids[2], ids[1]]);
+    expect(await idsOf("?state=open&limit=2")).toEqual([ids[2], ids[1]]);
+    expect(await idsOf("?state=lost")).toEqual([]);
+    for (const query of ["?limit=0", "?limit=1001", "?since=today", "?state=paid", "?page=2"])
+      expect(
+        problemOf(await service.ask(`/v1/staff/promises${query}`, { headers: bearer("read") })).code,
+      ).toBe("invalid_request");
+  });
+
+  test("is CSV for who prefers that, one row a line", async () => {
+    const answer = await service.ask("/v1/staff/promises", {
+      headers: { ...bearer("read"), Accept: "text/csv" },
+    });
+    const [head, ...rows] = answer.text.trim().split("\r\n");
+    expect(head).toMatch(/^id,issuedAt,validUntil,domain,action,years,state,/);
+    expect(rows).toHaveLength(3);
+    expect(rows[2]).toContain(",2026-03-20T09:15:00.000Z,first.af,registration,1,open,");
+  });
+
+  test("tells what the checkout said, which can be said again, changed, and is in the audit", async () => {
+    const [id = ""] = ids;
+    const once = await say(service.ask, id, { state: "ordered", reference: "2026-0042" });
+    matchesDocument(document, "post", `/v1/staff/promises/${id}`, once);
+    expect(followedCartShape.parse(once.body).checkout).toMatchObject({
+      state: "ordered",
+      reference: "2026-0042",
+    });
+    await clock.advance(MINUTE_MS);
+    expect((await say(service.ask, id, { state: "ordered", reference: "2026-0042" })).body).toEqual(
+      once.body,
+    );
+    expect((await listed(service.ask, "?state=ordered")).promises.map((cart) => cart.id)).toEqual([id]);
+    expect((await listed(service.ask)).sums.days7).toEqual({
+      signed: { names: 3, amounts: [{ amount: "80.97", currency: "USD" }] },
+      ordered: { names: 1, amounts: [{ amount: "26.99", currency: "USD" }] },
+      managed: { names: 0, amounts: [] },
+    });
+    await say(service.ask, id, { state: "cancelled" });
+    expect((await listed(service.ask, "?state=ordered")).promises).toEqual([]);
+    const { body } = await service.ask("/v1/staff/audit", { headers: bearer("read") });
+    expect(
+      z
+        .object({ acts: z.array(z.looseObject({})) })
+        .parse(body)
+        .acts.slice(0, 2),
+    ).toEqual([
+      expect.objectContaining({ who: "order", what: "order", subject: `${id} cancelled`, outcome: "done" }),
+      expect.objectContaining({ what: "order", subject: `${id} ordered 2026-0042`, outcome: "done" }),
+    ]);
+  });
+
+  test("takes no word without the scope, about an unknown cart, or about a person", async () => {
+    const [id = ""] = ids;
+    const path = `/v1/staff/promises/${id}`;
+    const body = { state: "ordered" };
+    expect(problemOf(await service.ask(path, { method: "POST", headers: bearer("read"), body })).code).toBe(
+      "forbidden",
+    );
+    expect(problemOf(await service.ask(path, { headers: bearer("order") })).code).toBe("forbidden");
+    expect(problemOf(await say(service.ask, "nobody", body)).code).toBe("not_found");
+    for (const wrong of [
+      {},
+      { state: "managed" },
+      { ...body, reference: "anna@example.af" },
+      { ...body, name: "x" },
+    ])
+      expect(problemOf(await say(service.ask, id, wrong)).code).toBe("invalid_request");
+  });
+});
+
+describe("a line", () => {
+  let shop: Shop;
+  beforeEach(async () => {
+    shop = await new Shop().open();
+  });
+  afterEach(() => shop.close());
+  const order = (domain: string, action: Action, years = 1): void =>
+    shop.sandbox.control.order("demo", { domain, action, years });
+
+  test("is managed once the name is in the account, also if it was ordered days after the promise ended", async () => {
+    await shop.sign(registration("soon.af"), registration("late.af"), registration("never.af"));
+    await shop.pass(10 * MINUTE_MS);
+    order("soon.af", "registration");
+    await shop.pass(10 * MINUTE_MS);
+    expect(await shop.stateOf("soon.af")).toBe("managed");
+    expect(await shop.stateOf("late.af")).toBe("expired");
+    await shop.pass(2 * DAY_MS, 20 * MINUTE_MS);
+    order("late.af", "registration");
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("late.af")).toBe("managed");
+    expect(await shop.stateOf("never.af")).toBe("expired");
+  });
+
+  test("is lost when somebody else took the name, never while the own order is on its way", async () => {
+    await shop.sign(registration("gone.af"), registration("queued.af"));
+    await shop.pass(HOUR_MS);
+    shop.sandbox.control.setTaken("gone.af", true);
+    shop.sandbox.control.setTaken("queued.af", true);
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("queued.af")).toBe("expired");
+    shop.sandbox.control.setTaken("queued.af", false);
+    order("queued.af", "registration");
+    await shop.pass(6 * HOUR_MS);
+    expect(await shop.stateOf("queued.af")).toBe("managed");
+    expect(await shop.stateOf("gone.af")).toBe("lost");
+  });
+
+  test("of a renewal is managed when the expiry moves by its term, and not by another", async () => {
+    await shop.sign({ domain: "khyber.af", action: "renewal", years: 2 });
+    await shop.sign({ domain: "saffron.af", action: "renewal", years: 1 });
+    await shop.pass(HOUR_MS);
+    // The registry renews it by a year by itself, which isn't this order.
+    order("khyber.af", "renewal", 1);
+    order("saffron.af", "renewal", 1);
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("khyber.af")).toBe("expired");
+    expect(await shop.stateOf("saffron.af")).toBe("managed");
+    order("khyber.af", "renewal", 2);
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("khyber.af")).toBe("managed");
+  });
+
+  test("of two for the same renewal, one move of the expiry is the ordered one's", async () => {
+    const first = await shop.sign({ domain: "lapis.af", action: "renewal", years: 1 });
+    await shop.pass(MINUTE_MS, MINUTE_MS);
+    const second = await shop.sign({ domain: "lapis.af", action: "renewal", years: 1 });
+    await say(shop.service.ask, first, { state: "ordered" });
+    order("lapis.af", "renewal");
+    await shop.pass(HOUR_MS);
+    expect(await statesOf(shop.service.ask)).toEqual({
+      [`${first} renewal lapis.af`]: "managed",
+      [`${second} renewal lapis.af`]: "expired",
+    });
+  });
+
+  test("of a transfer is managed when the name appears, and not when it was there before", async () => {
+    await shop.sign({ domain: "google.af", action: "transfer", years: 1 });
+    await shop.sign({ domain: "khyber.af", action: "transfer", years: 1 });
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("google.af")).toBe("expired");
+    order("google.af", "transfer");
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("google.af")).toBe("managed");
+    expect(await shop.stateOf("khyber.af")).toBe("unknown");
+  });
+
+  test("keeps its state and what was said of it over a restart", async () => {
+    const id = await shop.sign(registration("kept.af"), registration("later.af"));
+    await say(shop.service.ask, id, { state: "ordered", reference: "7" });
+    order("kept.af", "registration");
+    await shop.pass(HOUR_MS);
+    await shop.service.close();
+    await shop.start();
+    const [cart] = (await listed(shop.service.ask)).promises;
+    expect(cart?.checkout).toMatchObject({ state: "ordered", reference: "7" });
+    expect(cart?.items.map(({ state }) => state)).toEqual(["managed", "expired"]);
+    order("later.af", "registration");
+    await shop.pass(HOUR_MS);
+    expect(await shop.stateOf("later.af")).toBe("managed");
+  });
+});
+
+describe("with more domains than the upstream lists", () => {
+  test("lines are found by their own records, or are unknown while no call can be spared", async () => {
+    const shop = await new Shop().open("big");
+    try {
+      await shop.sign(registration("beyond.af"), { domain: "client-130.af", action: "renewal", years: 1 });
+      await shop.pass(HOUR_MS);
+      shop.sandbox.control.order("big", { domain: "beyond.af", action: "registration", years: 1 });
+      shop.sandbox.control.order("big", { domain: "client-130.af", action: "renewal", years: 1 });
+      await shop.pass(HOUR_MS);
+      expect(await shop.stateOf("beyond.af")).toBe("managed");
+      expect(await shop.stateOf("client-130.af")).toBe("managed");
+      await shop.sign(registration("unseen.af"));
+      shop.sandbox.control.setFault("domain", { fault: "status-503" });
+      await shop.pass(2 * DAY_MS, 20 * MINUTE_MS);
+      expect(await shop.stateOf("unseen.af")).toBe("unknown");
+    } finally {
+      await shop.close();
+    }
+  });
+});
+
+describeWithRedis("a change of the owner", () => {
+  test("loses neither a cart nor what was said of it", async () => {
+    const fleet = await startFleet(2);
+    try {
+      const first = await fleet.owner();
+      const signing = sign(first.ask, fleet.clock, registration("kabul.af"), {
+        domain: "khyber.af",
+        action: "renewal",
+        years: 1,
+      });
+      const id = await signing;
+      const told = say(first.ask, id, { state: "ordered", reference: "7" });
+      await fleet.pass(500);
+      expect((await told).status).toBe(200);
+      let hasStepped = false;
+      void first.stepDown().finally(() => {
+        hasStepped = true;
+      });
+      await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
+      await fleet.owner(fleet.replicas);
+      for (const [domain, action] of [
+        ["kabul.af", "registration"],
+        ["khyber.af", "renewal"],
+      ] as const)
+        fleet.sandbox.control.order("demo", { domain, action, years: 1 });
+      // Otherwise the list is asked for every five minutes.
+      const purging = first.ask("/v1/staff/cache/purge", {
+        method: "POST",
+        headers: bearer("operate"),
+        body: { what: "account" },
+      });
+      await Promise.all([purging, fleet.pass(500)]);
+      await Promise.all([first.ask("/v1/staff/domains", { headers: bearer("read") }), fleet.pass(2_000)]);
+      let cart = (await listed(first.ask)).promises[0];
+      await fleet.passUntil(async () => {
+        [cart] = (await listed(first.ask)).promises;
+        return cart?.items.every(({ state }) => state === "managed") === true;
+      }, "what became of the cart");
+      expect(cart).toMatchObject({ id, checkout: { state: "ordered", reference: "7" } });
+    } finally {
+      await fleet.close();
+    }
+  });
+});

@@ -1,0 +1,126 @@
+/** A shop that signs carts at an upstream of the test, whose portal takes orders, and what its staff see. */
+import { expect } from "@jest/globals";
+import { z } from "zod";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { openApiDocument } from "../../src/wire/document.js";
+import { followedCartsShape } from "../../src/wire/staff.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
+import { claimsOf } from "../support/promise.js";
+import { type Ask, bearer, inTime, type Service, startService, temporaryFolder } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
+
+/** Few prices, because all of them are asked for again every hour. */
+const RETAIL = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1], renewal: [1, 2], transfer: [1] } }]
+rules: [{ match: {}, markupPercent: "25", addFixed: "1.00", ending: "0.99" }]
+`;
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+const document = openApiDocument({ version: "1.2.3" });
+
+export type Action = "registration" | "renewal" | "transfer" | "restore";
+export interface Item {
+  readonly domain: string;
+  readonly action: Action;
+  readonly years: number;
+}
+export const registration = (domain: string, years = 1): Item => ({ domain, action: "registration", years });
+
+export async function sign(ask: Ask, clock: FakeClock, ...items: Item[]): Promise<string> {
+  const { status, body } = await inTime(clock, ask("/v1/quotes", { method: "POST", body: { items } }));
+  const cart = z.object({ promise: z.string() }).parse(body);
+  expect([status, claimsOf(cart.promise).items.length]).toEqual([200, items.length]);
+  return claimsOf(cart.promise).jti;
+}
+
+export async function listed(ask: Ask, query = "") {
+  const path = `/v1/staff/promises${query}`;
+  const answer = await ask(path, { headers: bearer("read") });
+  matchesDocument(document, "get", path, answer);
+  return followedCartsShape.parse(answer.body);
+}
+
+export async function statesOf(ask: Ask): Promise<Record<string, string>> {
+  const { promises } = await listed(ask, "?limit=1000");
+  return Object.fromEntries(
+    promises.flatMap(({ id, items }) =>
+      items.map(({ domain, action, state }) => [`${id} ${action} ${domain}`, state]),
+    ),
+  );
+}
+
+export const say = (ask: Ask, id: string, body: object) =>
+  ask(`/v1/staff/promises/${id}`, { method: "POST", headers: bearer("order"), body });
+
+/** A shop at an upstream of the test, which can be stopped and started again. */
+export class Shop {
+  readonly clock = new FakeClock(Date.UTC(2026, 2, 20, 9));
+  readonly folder = temporaryFolder();
+  readonly key = newPromiseKey();
+  sandbox!: Sandbox;
+  service!: Service;
+  more: Readonly<Record<string, string>> = {};
+
+  /** `more`: further settings. */
+  async open(reseller = "demo", more: Readonly<Record<string, string>> = {}): Promise<this> {
+    this.more = more;
+    const { clock } = this;
+    this.sandbox = await startSandbox({
+      rateLimit: { limit: 60, windowMs: 60_000 },
+      now: () => clock.monotonic(),
+      wall: () => clock.now(),
+    });
+    await this.start(reseller);
+    return this;
+  }
+
+  async start(reseller = "demo"): Promise<void> {
+    this.service = await startService({
+      clock: this.clock,
+      at: this.sandbox,
+      retail: RETAIL,
+      env: {
+        ...upstreamAt(this.sandbox, reseller),
+        QUOTA_COLD_START: "assume-free",
+        PROMISE_PRIVATE_KEY: this.key,
+        STATE_DIR: this.folder.path,
+        UPSTREAM_RATE_LIMIT: "60",
+        ...this.more,
+      },
+      warm: false,
+    });
+    await this.pass(5 * MINUTE_MS, 15_000);
+  }
+
+  /** Time passes in leaps, and after each one the answers of the sandbox arrive. */
+  async pass(ms: number, leapMs = 10 * MINUTE_MS): Promise<void> {
+    for (let left = ms; left > 0; left -= leapMs) {
+      await this.clock.leap(Math.min(left, leapMs));
+      await new Promise((done) => setTimeout(done, 4));
+      await this.clock.advance(200);
+    }
+  }
+
+  /** Names to register are available. */
+  sign(...items: Item[]): Promise<string> {
+    for (const { domain, action } of items)
+      if (action === "registration") this.sandbox.control.setTaken(domain, false);
+    return sign(this.service.ask, this.clock, ...items);
+  }
+
+  async stateOf(domain: string): Promise<string | undefined> {
+    const entries = Object.entries(await statesOf(this.service.ask));
+    return entries.find(([line]) => line.endsWith(` ${domain}`))?.[1];
+  }
+
+  async close(): Promise<void> {
+    await this.service.close();
+    await this.sandbox.close();
+    this.folder.remove();
+  }
+}
