@@ -16,7 +16,7 @@ import {
 const BUDGET = 57;
 const STEP_MS = 1000;
 const MINUTE_MS = 60_000;
-const MINUTES = 3;
+const MINUTES = 2;
 const PATIENCE_MS = 8000;
 const CARRIER = "192.0.2.1";
 const RETAIL = `

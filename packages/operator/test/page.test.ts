@@ -277,7 +277,7 @@ describeWithBrowser("the operator page", () => {
       "rule 1",
       "",
     ]);
-    await page.getByLabel("Show").selectOption(".net.af");
+    await page.getByLabel("Show", { exact: true }).selectOption(".net.af");
     await untilTrue(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
   });
 
