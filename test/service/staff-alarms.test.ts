@@ -37,6 +37,7 @@ const ALARMS: readonly (readonly [RegExp, conditions.Condition])[] = [
   [/^Redis refuses commands\./, conditions.redisRefuses],
   [/^More proxies are in front of the service than TRUST_PROXY_HOPS says/, conditions.unknownProxy],
   [/^Requests arrive past the proxies that TRUST_PROXY_HOPS expects/, conditions.pastTheProxy],
+  [/^Visitors are waiting a long time for the registry: exact/, conditions.longWaits],
   [/^1 signed promise has fallen below the minimum price\. Margin lost: /, conditions.marginLost],
 ];
 for (const [text, condition] of ALARMS)
@@ -65,24 +66,6 @@ test("the alarm for long waits says that nobody is refused only if that is true"
       expect.stringMatching(/^Visitors are waiting a long time for the registry: exact/),
     ]);
     expect(alarms.map(({ todo }) => todo).join(" ")).not.toContain("Nobody is refused");
-  }));
-
-test("'Visitors are waiting a long time for the registry' is raised with its condition and ends with it", () =>
-  inScene({}, async (scene) => {
-    const { control } = scene.service.sandbox;
-    const isRaised = async (): Promise<boolean> =>
-      (await alarmsOf(scene)).some(({ text }) =>
-        text.startsWith("Visitors are waiting a long time for the registry: exact"),
-      );
-    // A pause of five seconds, which is shorter than visitors may wait.
-    control.setRateLimit({ limit: 1, windowMs: 5_000 });
-    while (!scene.service.log.some((line) => line.includes("upstream.limited"))) await crowd(scene, 1);
-    control.setRateLimit({ limit: 1000, windowMs: 60_000 });
-    await crowd(scene, 5);
-    expect(await isRaised()).toBe(true);
-    await scene.clock.advance(10_000);
-    await crowd(scene, 5);
-    expect(await isRaised()).toBe(false);
   }));
 
 test("the alarm for a pause says until when it lasts, to the minute", () =>

@@ -107,6 +107,12 @@ describe("each alarm", () => {
     ["redis", conditions.redisLost],
     ["proxy", conditions.unknownProxy],
     ["margin", conditions.marginLost],
+    ["prices", conditions.constantMarkup],
+    ["waits", conditions.longWaits],
+    ["list", conditions.listFull],
+    ["expiring", conditions.expiresSoon],
+    ["expired", conditions.expired],
+    ["balance", conditions.balanceLow],
   ];
   for (const [kind, condition] of ALARMS)
     testWith(
@@ -124,6 +130,14 @@ describe("each alarm", () => {
           expect(receiver.of(kind)).toEqual(["begun", "ended"]);
         }),
     );
+
+  test("of the kind unexpected is told when it begins, for each new field; it lasts as long as the process", () =>
+    inScene({ env: receiver.env }, async (scene) => {
+      scene.service.sandbox.control.setShapes({ envelope: "meta" });
+      await conditions.crowd(scene, 1);
+      await pass(scene.clock, 120_000);
+      expect(new Set(receiver.of("unexpected"))).toEqual(new Set(["begun"]));
+    }));
 
   test("says what is wrong and what to do, but no amount and no secret", () =>
     inScene({ env: receiver.env }, async (scene) => {

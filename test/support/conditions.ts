@@ -237,3 +237,88 @@ export const signingFails: Condition = {
     return Promise.resolve();
   },
 };
+
+const listDomains = ({ service }: Scene) => service.ask("/v1/staff/domains", { headers: bearer("read") });
+/** old-bazaar.af isn't renewed automatically, and expires on 12 June. */
+const onDay =
+  (day: string) =>
+  async (scene: Scene): Promise<void> => {
+    await scene.clock.leap(Date.parse(day) - scene.clock.now());
+    await listDomains(scene);
+  };
+const renewed = async (scene: Scene): Promise<void> => {
+  const { control } = scene.service.sandbox;
+  control.order("demo", { domain: "old-bazaar.af", action: "renewal", years: 1 });
+  await scene.clock.leap(6 * 60_000);
+  await listDomains(scene);
+};
+export const expiresSoon: Condition = { cause: onDay("2026-06-08"), cure: renewed };
+export const expired: Condition = { cause: onDay("2026-06-14"), cure: renewed };
+
+/** Forty orders leave less than what a dearer one costs. */
+export const balanceLow: Condition = {
+  cause: async (scene) => {
+    const { control } = scene.service.sandbox;
+    for (let n = 0; n < 40; n += 1) {
+      control.setTaken(`order-${n}.af`, false);
+      control.order("demo", { domain: `order-${n}.af`, action: "registration", years: 3 });
+    }
+    for (const price of DEAR) control.setPrice("demo", price);
+    await purgePrices(scene);
+    await scene.clock.leap(6 * 60_000);
+  },
+  cure: async (scene) => {
+    const { control } = scene.service.sandbox;
+    for (const price of DEAR) control.setPrice("demo", { ...price, amountCents: price.amountCents / 9 });
+    await purgePrices(scene);
+    await scene.clock.leap(6 * 60_000);
+  },
+};
+
+/** The registry lists a hundred domains at most. Those that another reseller takes over leave the list. */
+const MANY = Array.from({ length: 90 }, (_, n) => `listed-${n}.af`);
+export const listFull: Condition = {
+  cause: async (scene) => {
+    const { control } = scene.service.sandbox;
+    for (const domain of MANY) {
+      control.setTaken(domain, false);
+      control.order("demo", { domain, action: "registration", years: 1 });
+    }
+    await scene.clock.leap(6 * 60_000);
+    await listDomains(scene);
+  },
+  cure: async (scene) => {
+    const { control } = scene.service.sandbox;
+    for (const domain of MANY.slice(10)) control.order("big", { domain, action: "transfer", years: 1 });
+    await scene.clock.leap(6 * 60_000);
+    await listDomains(scene);
+  },
+};
+
+/** Pauses of five seconds, which are shorter than visitors may wait. */
+export const longWaits: Condition = {
+  cause: async (scene) => {
+    const { control } = scene.service.sandbox;
+    const pauses = (): number => scene.service.log.filter((line) => line.includes("upstream.limited")).length;
+    for (let times = 1; times <= 3; times += 1) {
+      control.setRateLimit({ limit: 1, windowMs: 5_000 });
+      while (pauses() < times) await crowd(scene, 1);
+      control.setRateLimit({ limit: 1000, windowMs: 60_000 });
+      await crowd(scene, 5);
+    }
+  },
+  cure: async (scene) => {
+    await scene.clock.advance(10_000);
+    await crowd(scene, 5);
+  },
+};
+
+/** One markup for everything, from which visitors could calculate what the reseller pays. */
+export const constantMarkup: Condition = {
+  cause: async ({ file, clock }) => {
+    const rule = 'rules: [{ match: {}, markupPercent: "25", minMargin: "0.50" }]\n';
+    writeFileSync(file, RETAIL.replace(/^rules:[^]*?(?=^premium:)/m, rule));
+    await clock.advance(1_500);
+  },
+  cure: badPriceFile.cure,
+};
