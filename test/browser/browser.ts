@@ -129,3 +129,15 @@ export async function visit(
     },
   };
 }
+
+/** Presses Tab until what has the focus is labelled like this. */
+export async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press("Tab");
+    const label = await page.evaluate(
+      `(() => { const at = document.activeElement; return at.labels?.[0]?.textContent ?? at.getAttribute("aria-label") ?? at.textContent; })()`,
+    );
+    if (name.test(String(label))) return;
+  }
+  throw new Error(`Tab never reaches ${String(name)}`);
+}

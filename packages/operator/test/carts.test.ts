@@ -11,6 +11,7 @@ import {
   PHONE,
   startBrowser,
   STARTING_MS,
+  tabTo,
   visit,
 } from "../../../test/browser/browser.js";
 import { claimsOf } from "../../../test/support/promise.js";
@@ -98,20 +99,10 @@ describeWithBrowser("the table of signed carts", () => {
       expect.stringMatching(/^kabul\.com\.af[\s\S]*open\s*since /),
     ]);
 
-    const tabTo = async (name: RegExp): Promise<void> => {
-      for (let presses = 0; presses < 40; presses += 1) {
-        await page.keyboard.press("Tab");
-        const label = await page.evaluate(
-          `(() => { const at = document.activeElement; return at.labels?.[0]?.textContent ?? at.getAttribute("aria-label") ?? at.textContent; })()`,
-        );
-        if (name.test(String(label))) return;
-      }
-      throw new Error(`Tab never reaches ${String(name)}`);
-    };
-    await tabTo(/^Show signed lines$/);
+    await tabTo(page, /^Show signed lines$/);
     await page.keyboard.type("needs");
     await until(async () => (await rows.count()) === 1, "the filter");
-    await tabTo(/^Download CSV$/);
+    await tabTo(page, /^Download CSV$/);
     const download = page.waitForEvent("download");
     await page.keyboard.press("Enter");
     const saved = await download;
@@ -119,7 +110,7 @@ describeWithBrowser("the table of signed carts", () => {
     expect(readFileSync(await saved.path(), "utf8").split("\r\n")[0]).toMatch(
       /^id,issuedAt,validUntil,domain,/,
     );
-    await tabTo(/^Copy the order: registration kabul\.af 1$/);
+    await tabTo(page, /^Copy the order: registration kabul\.af 1$/);
     await page.keyboard.press("Enter");
     await page.getByText("Copied: registration kabul.af 1").waitFor();
     const line = await page.evaluate<string>("navigator.clipboard.readText()");

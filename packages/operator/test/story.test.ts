@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../../src/clock.js";
@@ -13,6 +13,7 @@ import {
   PHONE,
   startBrowser,
   STARTING_MS,
+  tabTo,
   visit,
 } from "../../../test/browser/browser.js";
 
@@ -59,18 +60,6 @@ describeWithBrowser("an operator", () => {
     await service.close();
     folder.remove();
   });
-
-  /** Presses Tab until the element with this name has the focus. */
-  async function tabTo(page: Page, name: RegExp): Promise<void> {
-    for (let presses = 0; presses < 60; presses += 1) {
-      await page.keyboard.press("Tab");
-      const label = await page.evaluate(
-        `(() => { const at = document.activeElement; return at.labels?.[0]?.textContent ?? at.getAttribute("aria-label") ?? at.textContent; })()`,
-      );
-      if (name.test(String(label))) return;
-    }
-    throw new Error(`Tab never reaches ${String(name)}`);
-  }
 
   test("can find an expired domain, preview a price, apply it, and see it everywhere", async () => {
     const visited = await visit(browser, service.url, { ...PHONE, acceptDownloads: true });
