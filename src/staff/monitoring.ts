@@ -82,7 +82,8 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
     return { [fingerprint]: faults.length };
   });
   metrics.quota(quota);
-  metrics.family("prices", () => priceCounts(prices));
+  // Only the owner asks for prices, so another replica's would seem to be missing.
+  metrics.family("prices", () => (settings.owner().role === "follower" ? {} : priceCounts(prices)));
   metrics.family("promises", () => {
     const { inForce: in_force, belowFloor: below_floor } = promises();
     return { in_force, below_floor };

@@ -191,7 +191,8 @@ function ownerCheck({ role, sinceMs, reachesOwner }: Ownership): HealthCheck {
     : { status: "pass", output: `Another replica is the owner, ${since}.` };
 }
 
-function pricesCheck({ engine: { prices }, warnings }: HealthFacts): HealthCheck {
+function pricesCheck({ engine: { prices }, owner, warnings }: HealthFacts): HealthCheck {
+  if (owner.role === "follower") return { status: "pass", output: "Known to the owner." };
   const known = prices.all();
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === prices.size && !known.some(({ stale }) => stale);

@@ -59,9 +59,14 @@ describeWithRedis("three replicas", () => {
     });
     expect(again?.status).toBe(304);
     expect(await follower?.ask("/readyz")).toMatchObject({ status: 200 });
-    expect((await follower?.ask("/metrics", { headers: bearer("metrics") }))?.text).toContain(
-      'storefront_role{role="follower"} 1',
-    );
+    const metrics = (await follower?.ask("/metrics", { headers: bearer("metrics") }))?.text;
+    expect(metrics).toContain('storefront_role{role="follower"} 1');
+    // What only the owner has isn't missing here.
+    expect(metrics).not.toContain("price_list_prices{");
+    expect((await follower?.ask("/health"))?.body).toMatchObject({
+      status: "pass",
+      checks: { prices: [{ status: "pass" }] },
+    });
   });
 
   test("hand on carts, problems and streams as they are, with the id of the request and without trust in strangers", async () => {
