@@ -121,6 +121,22 @@ describe("a restart", () => {
   );
 });
 
+test("after a power cut, which may lose the last writes, slots that seemed to have rested count as spent too", async () => {
+  takeAll(await start());
+  await clock.advance(OCCUPIED_MS + GRACE_MS);
+  const table = await start();
+  table.settle(table.take() ?? NaN, "answered");
+  const written = readFileSync(file());
+  expect(takeAll(table)).toBe(9);
+  writeFileSync(file(), written);
+  clock = new FakeClock(clock.now() + 20_000);
+  const next = await start();
+  await clock.advance(OCCUPIED_MS);
+  expect(takeAll(next)).toBe(0);
+  await clock.advance(GRACE_MS);
+  expect(takeAll(next)).toBe(10);
+});
+
 describe("without a valid record,", () => {
   test("a missing file means a spent window with a usable headroom, or a free one, as configured", async () => {
     const spent = await start({ coldStart: "assume-spent" });
