@@ -49,7 +49,7 @@ export interface Config {
   readonly promiseKeys: Secret | null;
   /** Where the portal of the embedded sandbox listens, on this machine only. */
   readonly sandboxPortalPort: number;
-  /** Who is told of alarms; null: nobody. */
+  /** Where notices are sent; null: nowhere. */
   readonly notify: Receiver | null;
   readonly corsOrigins: readonly string[];
   /** Where security problems are reported, as a URI; null: there is no security.txt. */

@@ -17,12 +17,12 @@ import {
   DAY_MS,
   type Evidence,
   type FollowedLine,
+  type LineNotice,
   type LineState,
   showsOrder,
   type SignedCart,
   signedCarts,
   stateOf,
-  type Told,
 } from "./signed-cart.js";
 
 export interface SeenLine extends FollowedLine {
@@ -47,8 +47,8 @@ export interface Carts {
   all(): readonly SeenCart[];
   /** What the checkout says of a cart of the last 30 days; null if there is none with this id. */
   note(id: string, state: "ordered" | "cancelled", reference: string | null): Promise<SeenCart | null>;
-  /** Remembers that staff were told this about a line. */
-  tell(id: string, line: Pick<FollowedLine, "domain" | "action">, what: Told): Promise<void>;
+  /** Remembers that this notice about a line was sent. */
+  markNotified(id: string, line: Pick<FollowedLine, "domain" | "action">, what: LineNotice): Promise<void>;
   /** Reads what former processes or owners have kept. */
   restore(): Promise<void>;
   /** Starts looking for what became of the carts; returns a function that stops it. */
@@ -227,7 +227,7 @@ export function createCarts(settings: CartSettings): Carts {
       const lines = promise.lines.map((line): FollowedLine => {
         const evidence = evidenceOf(line.domain);
         const isKnown = evidence !== undefined && evidence.atMs >= promise.issuedAtMs - BEFORE_MS;
-        return { ...line, before: isKnown ? beforeOf(evidence) : null, found: null, told: [] };
+        return { ...line, before: isKnown ? beforeOf(evidence) : null, found: null, notices: [] };
       });
       return write({ ...promise, lines, upstream, checkout: null });
     },
@@ -249,11 +249,13 @@ export function createCarts(settings: CartSettings): Carts {
       if (!isSame) await write(noted);
       return lookedAt(noted);
     },
-    async tell(id, { domain, action }, what) {
+    async markNotified(id, { domain, action }, what) {
       const cart = carts.get(id);
       if (cart === undefined) return;
       const lines = cart.lines.map((line) =>
-        line.domain === domain && line.action === action ? { ...line, told: [...line.told, what] } : line,
+        line.domain === domain && line.action === action
+          ? { ...line, notices: [...line.notices, what] }
+          : line,
       );
       await write({ ...cart, lines });
     },

@@ -13,7 +13,7 @@ import type { noticesShape } from "../wire/staff.js";
 import type { Alarm } from "./alarms.js";
 import type { Carts, SeenCart, SeenLine } from "./carts.js";
 import { notify } from "./notify.js";
-import { DAY_MS, type Told } from "./signed-cart.js";
+import { DAY_MS, type LineNotice } from "./signed-cart.js";
 
 const noticeShape = z.object({
   id: z.string(),
@@ -37,7 +37,7 @@ type Entry = z.infer<typeof entryShape>;
 
 const aboutAlarm = z.object({ kind: z.string(), about: z.string(), text: z.string() });
 export const savedNotices = z.object({
-  /** The alarms whose begin was told, and whose end wasn't. */
+  /** The alarms with a notice that they began, and none yet that they ended. */
   begun: z.array(aboutAlarm),
   entries: z.array(entryShape),
 });
@@ -46,7 +46,7 @@ type Saved = z.infer<typeof savedNotices>;
 export interface Notices {
   /** The last ones with their delivery, the newest first. */
   present(): AnswerOf<typeof noticesShape>;
-  /** Starts telling; returns a function that stops it. */
+  /** Starts sending notices; returns a function that stops it. */
   keep(): () => void;
 }
 
@@ -57,11 +57,11 @@ export interface AlarmsNow {
 }
 
 interface NoticeSettings {
-  /** Null: nobody is told. */
+  /** Null: no notices are sent. */
   readonly receiver: Receiver | null;
   readonly file: SavedFile<Saved> | null;
   readonly alarms: () => AlarmsNow;
-  readonly carts: Pick<Carts, "all" | "tell">;
+  readonly carts: Pick<Carts, "all" | "markNotified">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -95,7 +95,7 @@ export function createNotices(settings: NoticeSettings): Notices {
     file?.save({ begun, entries });
   }
 
-  function tell(
+  function enqueue(
     kind: string,
     state: Notice["state"],
     text: string,
@@ -120,20 +120,20 @@ export function createNotices(settings: NoticeSettings): Notices {
   function lookAtAlarms(): void {
     const { alarms, unknown } = settings.alarms();
     const now = new Map(alarms.map((alarm) => [keyOf(alarm), alarm]));
-    const told = new Set(begun.map(keyOf));
-    for (const key of changing.keys()) if (now.has(key) === told.has(key)) changing.delete(key);
+    const announced = new Set(begun.map(keyOf));
+    for (const key of changing.keys()) if (now.has(key) === announced.has(key)) changing.delete(key);
     for (const [key, alarm] of now) {
-      if (told.has(key) || !isSettled(key, LOOK_EVERY_MS)) continue;
+      if (announced.has(key) || !isSettled(key, LOOK_EVERY_MS)) continue;
       const { kind, about, level, text, amounts, todo } = alarm;
       const isFull = receiver?.full === true && amounts !== undefined;
       begun.push({ kind, about, text });
-      tell(kind, "begun", isFull ? `${text} ${amounts}` : text, { about, level, todo });
+      enqueue(kind, "begun", isFull ? `${text} ${amounts}` : text, { about, level, todo });
     }
     for (const alarm of begun) {
       const key = keyOf(alarm);
       if (now.has(key) || unknown.has(alarm.kind) || !isSettled(key, ENDS_AFTER_MS)) continue;
       begun = begun.filter((one) => one !== alarm);
-      tell(alarm.kind, "ended", `Over: ${alarm.text}`, { about: alarm.about });
+      enqueue(alarm.kind, "ended", `Over: ${alarm.text}`, { about: alarm.about });
     }
   }
 
@@ -146,13 +146,13 @@ export function createNotices(settings: NoticeSettings): Notices {
         const name = `${line.domain} ${line.action}`;
         const what = newsOf(cart, line, seen.has(name), clock.now());
         seen.add(name);
-        if (what === null || line.told.includes(what)) continue;
+        if (what === null || line.notices.includes(what)) continue;
         const { domain, action, years, price, wholesale } = line;
         const amounts = receiver?.full === true && { price, wholesale };
         const details = { promise: cart.id, domain, action, years, checkout: cart.checkout, ...amounts };
-        // Marked as told only once the notice is kept; until then it has the same id.
-        tell("promise", what, textOf(cart, line, what), details, `${cart.id} ${name} ${what}`);
-        void (file?.saved() ?? Promise.resolve()).then(() => carts.tell(cart.id, line, what));
+        // Marked only once the notice is saved; until then it has the same id.
+        enqueue("promise", what, textOf(cart, line, what), details, `${cart.id} ${name} ${what}`);
+        void (file?.saved() ?? Promise.resolve()).then(() => carts.markNotified(cart.id, line, what));
       }
   }
 
@@ -228,14 +228,14 @@ function newsOf(
   line: SeenLine,
   isOlder: boolean,
   nowMs: number,
-): Told | null {
+): LineNotice | null {
   const isNews = (sinceMs: number): boolean => nowMs >= sinceMs && nowMs < sinceMs + NEWS_MS;
   if (isOlder || checkout?.state === "cancelled" || line.state === "managed") return null;
   if (line.state === "lost") return isNews(line.stateAtMs) ? "lost" : null;
   return isNews((checkout?.atMs ?? issuedAtMs) + DAY_MS) ? "unordered" : null;
 }
 
-function textOf({ checkout }: SeenCart, { domain, action, years }: SeenLine, what: Told): string {
+function textOf({ checkout }: SeenCart, { domain, action, years }: SeenLine, what: LineNotice): string {
   const line = `${domain} (${action}, ${years} ${years === 1 ? "year" : "years"})`;
   if (what === "lost") return `${line} was signed, but somebody else has the name now.`;
   return checkout === null

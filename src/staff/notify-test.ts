@@ -15,7 +15,7 @@ if (!read.ok) {
 }
 const { notify: receiver } = read.config;
 if (receiver === null) {
-  console.error("NOTIFY_URL isn't set, so nobody is told of alarms.");
+  console.error("NOTIFY_URL isn't set, so no notices are sent.");
   process.exit(1);
 }
 const notice: Notice = {

@@ -15,16 +15,17 @@ const beforeShape = z.object({
   status: z.string().nullable(),
 });
 
-const told = z.enum(["lost", "unordered"]);
-/** What staff were told about a line. */
-export type Told = z.infer<typeof told>;
+const lineNotice = z.enum(["lost", "unordered"]);
+/** What a notice says about a line. */
+export type LineNotice = z.infer<typeof lineNotice>;
 
 const followedLine = promisedLineShape.extend({
   /** Null: not known yet. */
   before: beforeShape.nullable(),
   /** What was found, and when the answer that says so was asked. */
   found: z.object({ state: z.enum(["managed", "lost"]), atMs: z.number() }).nullable(),
-  told: z.array(told).readonly(),
+  /** The notices sent so far. */
+  notices: z.array(lineNotice).readonly(),
 });
 export type FollowedLine = Readonly<z.infer<typeof followedLine>>;
 

@@ -327,7 +327,7 @@ test("npm run notify-test sends one, and says whether it was taken", async () =>
     expect(receiver.taken).toMatchObject([{ kind: "test", state: "test" }]);
     receiver.answer = (response) => response.writeHead(404).end();
     expect(await notifyTest(receiver.env)).toBe("1 not delivered: status 404");
-    expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so nobody is told of alarms.");
+    expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so no notices are sent.");
   } finally {
     await receiver.close();
   }

@@ -1,7 +1,7 @@
 /** Processes of the service, and sandboxes, of one test: after it they are killed and closed. */
 import { afterEach, beforeEach } from "@jest/globals";
 import { join } from "node:path";
-import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { type ServiceProcess, spawnService, temporaryFolder } from "./service.js";
 import { upstreamAt } from "./upstream.js";
 
@@ -10,7 +10,9 @@ export interface Processes {
   readonly folder: string;
   start(env?: Readonly<Record<string, string>>, options?: Parameters<typeof spawnService>[1]): ServiceProcess;
   /** A sandbox, and the environment for a service that uses it as its upstream. */
-  upstream(): Promise<{ readonly sandbox: Sandbox; readonly env: Readonly<Record<string, string>> }>;
+  upstream(
+    options?: SandboxOptions,
+  ): Promise<{ readonly sandbox: Sandbox; readonly env: Readonly<Record<string, string>> }>;
 }
 
 export function processes(): Processes {
@@ -39,8 +41,8 @@ export function processes(): Processes {
       running.push(service);
       return service;
     },
-    async upstream() {
-      const sandbox = await startSandbox();
+    async upstream(options) {
+      const sandbox = await startSandbox(options);
       sandboxes.push(sandbox);
       return { sandbox, env: { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" } };
     },

@@ -15,7 +15,7 @@ import { poll } from "./poll.js";
 import { previewView } from "./preview-view.js";
 import { pricesView } from "./prices-view.js";
 import { purgeView } from "./purge-view.js";
-import { showTold } from "./told-view.js";
+import { showNotices } from "./notices-view.js";
 import { savingsView } from "./savings-view.js";
 import {
   type Domains,
@@ -41,7 +41,7 @@ const ACCOUNT_RETRY_MS = 30_000;
 /** The parts of the page that are filled after signing in, and emptied after signing out. */
 const FILLED = [
   "updated",
-  "told",
+  "notices",
   "carts",
   "domains",
   "spans",
@@ -142,7 +142,7 @@ function run(api: StaffApi, first: Overview): void {
     watch("overview", OVERVIEW_MS, api.overview, (value) => {
       latest = value;
       overview.show(value);
-      showTold(value.notices);
+      showNotices(value.notices);
     }),
     watch("carts", CARTS_MS, api.carts, showCarts),
     watch("audit", AUDIT_MS, api.audit, (value) => showAudit(value, auditCsv)),

@@ -1,14 +1,12 @@
 /** `npm run probe` and `npm run sandbox -- --preset` as processes: what they print, to which stream, and their exit codes. */
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, test } from "@jest/globals";
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { openPoints } from "../../sandbox/src/open-points.js";
-import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
-import { temporaryFolder } from "../../../test/support/service.js";
-import { upstreamAt } from "../../../test/support/upstream.js";
+import { processes } from "../../../test/support/processes.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -18,27 +16,19 @@ interface Ended {
   readonly stderr: string;
 }
 
-let folder: ReturnType<typeof temporaryFolder>;
-let running: ChildProcess[];
-let sandboxes: Sandbox[];
-
-beforeEach(() => {
-  folder = temporaryFolder();
-  running = [];
-  sandboxes = [];
-});
-afterEach(async () => {
+const here = processes();
+const running = new Set<ChildProcess>();
+afterEach(() => {
   for (const child of running) child.kill("SIGKILL");
-  for (const sandbox of sandboxes) await sandbox.close();
-  folder.remove();
+  running.clear();
 });
 
 function start(script: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
   const child = spawn(process.execPath, [join(ROOT, script), ...args], {
-    env: { PATH: process.env["PATH"], STATE_DIR: join(folder.path, "state"), ...env },
+    env: { PATH: process.env["PATH"], STATE_DIR: join(here.folder, "state"), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  running.push(child);
+  running.add(child);
   return child;
 }
 
@@ -56,14 +46,7 @@ async function run(
 }
 
 /** The environment for a sandbox that takes the place of a live upstream. */
-async function upstream(shapes: object = {}): Promise<Record<string, string>> {
-  const sandbox = await startSandbox({ shapes });
-  sandboxes.push(sandbox);
-  return {
-    ...upstreamAt(sandbox),
-    QUOTA_COLD_START: "assume-free",
-  };
-}
+const upstream = async (shapes: object = {}) => (await here.upstream({ shapes })).env;
 
 const resultShape = z.object({
   verdict: z.string(),
@@ -77,7 +60,7 @@ describe("npm run probe", () => {
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("First contact with the embedded sandbox");
     for (const { name, point } of openPoints()) expect(stdout).toContain(`§${point.section} ${name}`);
-    expect(existsSync(join(folder.path, "state"))).toBe(false);
+    expect(existsSync(join(here.folder, "state"))).toBe(false);
   });
 
   test("exits with 1 if the service can't handle what was seen", async () => {
@@ -133,20 +116,20 @@ describe("npm run sandbox -- --preset", () => {
     const first = await run(["--json"], env);
     const result = resultShape.parse(JSON.parse(first.stdout));
     expect(result.shapes).toMatchObject({ takenStatus: "UNAVAILABLE", notManaged: "refusal-in-200" });
-    const file = join(folder.path, "seen.json");
+    const file = join(here.folder, "seen.json");
     writeFileSync(file, `\n> af-storefront@0.1.0 probe\n> node dist/probe/main.js --json\n\n${first.stdout}`);
     const url = await urlOf(start("packages/sandbox/dist/main.js", ["--preset", file], anyPorts));
     const again = await run(["--json"], {
       ...env,
       UPSTREAM_BASE_URL: url,
-      STATE_DIR: join(folder.path, "other"),
+      STATE_DIR: join(here.folder, "other"),
     });
     expect(again.code).toBe(first.code);
     expect(resultShape.parse(JSON.parse(again.stdout)).points).toEqual(result.points);
   });
 
   test("also accepts a handwritten file or the name of a preset, and rejects anything else with a message", async () => {
-    const file = join(folder.path, "own.json");
+    const file = join(here.folder, "own.json");
     writeFileSync(file, '{"preset":"rails","limitStatus":403}');
     const children = [
       start("packages/sandbox/dist/main.js", ["--preset", file], anyPorts),
@@ -155,7 +138,7 @@ describe("npm run sandbox -- --preset", () => {
     for (const url of await Promise.all(children.map(urlOf))) expect(url).toMatch(/^http:/);
     writeFileSync(file, '{"shapes":{"takenStatus":"gone"}}');
     const wrong = await Promise.all(
-      [file, join(folder.path, "absent")].map((preset) =>
+      [file, join(here.folder, "absent")].map((preset) =>
         run(["--preset", preset], anyPorts, "packages/sandbox/dist/main.js"),
       ),
     );

@@ -17,7 +17,7 @@ import { type Found, Search } from "./search.js";
 import { type News, type Shop, shopAt } from "./shop.js";
 import { store, stored } from "./storage.js";
 
-/** What the page is told. `af-search` and `af-cart` come before the change, `af-confirmed` before the checkout is offered; each can be prevented. */
+/** Events for the page. `af-search` and `af-cart` are sent before the change, `af-confirmed` before the checkout is offered; each is cancelable. */
 interface Events {
   readonly "af-search": { readonly q: string };
   readonly "af-cart": { readonly items: readonly Pick<Wanted, "domain" | "action" | "years">[] };
@@ -94,7 +94,7 @@ export class DomainSearch extends HTMLElement {
       tlds: () => this.#tlds ?? shop.tlds,
       chosenTlds: () => this.#tlds,
       onChange: () => this.#follow(),
-      onBegin: (q) => this.#tell("af-search", { q }),
+      onBegin: (q) => this.#send("af-search", { q }),
     });
     this.#shop = shop;
     this.#search = search;
@@ -155,7 +155,7 @@ export class DomainSearch extends HTMLElement {
     if (news.kind === "prices" && this.#hasConfirmed && quotes?.promise) {
       const { promise, validUntil, total } = quotes;
       this.#hasConfirmed = false;
-      this.#takenOver = this.#tell("af-confirmed", { promise, validUntil, total }) ? null : promise;
+      this.#takenOver = this.#send("af-confirmed", { promise, validUntil, total }) ? null : promise;
     }
     if (isNew) this.#said = summaryOf(scene);
     if (news.kind === "added") this.#said = texts.added(news.item.unicodeName);
@@ -164,7 +164,7 @@ export class DomainSearch extends HTMLElement {
     if (news.kind === "expired") this.#said = texts.runOut;
   }
 
-  #tell<K extends keyof Events>(name: K, detail: Events[K]): boolean {
+  #send<K extends keyof Events>(name: K, detail: Events[K]): boolean {
     return this.dispatchEvent(
       new CustomEvent(name, { detail, bubbles: true, composed: true, cancelable: true }),
     );
@@ -178,7 +178,7 @@ export class DomainSearch extends HTMLElement {
     const term = stored(termKey) ?? Number(this.getAttribute("years") ?? 1);
     const isTakenOver = this.#takenOver !== null && this.#takenOver === cart.quotes?.promise;
     const ask = (items: readonly Wanted[]): boolean =>
-      this.#tell("af-cart", {
+      this.#send("af-cart", {
         items: items.map(({ domain, action, years }) => ({ domain, action, years })),
       });
     return {

@@ -6,10 +6,10 @@ import { table, words } from "./table.js";
 
 type Notice = Overview["notices"]["last"][number];
 
-export function showTold({ on, waiting, last }: Overview["notices"]): void {
-  const host = byId("told", HTMLDivElement);
+export function showNotices({ on, waiting, last }: Overview["notices"]): void {
+  const host = byId("notices", HTMLDivElement);
   if (!on)
-    return refill(host, element("p", { class: "quiet" }, "Nobody is told of alarms: NOTIFY_URL isn't set."));
+    return refill(host, element("p", { class: "quiet" }, "No notices are sent: NOTIFY_URL isn't set."));
   const state = waiting > 0 ? `${counted(waiting, "notice")} waiting` : "all delivered";
   const isOpen = host.querySelector("details")?.open === true;
   refill(
