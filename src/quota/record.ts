@@ -3,7 +3,7 @@
  * that can't be trusted counts as spent.
  *
  * The file isn't synced to disk: writes survive the death of the process, but a power cut may lose some. That does no harm, because after a reboot
- * every slot counts as spent.
+ * every slot counts as spent, but for the headroom.
  */
 import {
   closeSync,
@@ -88,8 +88,13 @@ function noteOf(text: string, budget: BudgetSettings, clock: Clock): Note {
   const ageMs = clock.monotonic() - record.atMs;
   if (ageMs >= 0 && Math.abs(bootedAtMs(clock) - record.bootedAtMs) <= CLOCKS_AGREE_MS)
     return aged(record, ageMs);
-  // Those that had rested too: a power cut may have lost the writes of their next calls.
-  return { ...record, slots: record.slots.map(() => null), places: [] };
+  // A power cut may have lost the writes of the next calls of those that had rested. There were at most `budget`, so `headroom` more stay within the limit.
+  let free = budget.headroom;
+  return {
+    ...record,
+    slots: record.slots.map((ms) => (ms === 0 && (free -= 1) >= 0 ? 0 : null)),
+    places: [],
+  };
 }
 
 function sumOf(text: string): string {
