@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { StorefrontProblem } from "../../client/src/client.js";
 import { parseSearchTerm } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
-import { perYear, sumOf } from "../src/embed/money.js";
+import { perYear, sumOf } from "../src/money.js";
 import { meaningOf, rowsFor } from "../src/embed/query.js";
 import { en } from "../src/embed/texts/en.js";
 import { fa } from "../src/embed/texts/fa.js";
