@@ -244,7 +244,7 @@ describe("a client's address", () => {
   const overview = z.object({ proxy: z.string() });
 
   /** What `/health`, staff and the log say after fifty requests with such an X-Forwarded-For. */
-  async function toldAfter(
+  async function reportedAfter(
     { ask, log }: Service,
     forwarded: (n: number) => string | null,
     path = "/problems/internal",
@@ -265,32 +265,40 @@ describe("a client's address", () => {
   }
   const visitor = (n: number): string => `192.0.2.${n}`;
 
-  test("can't be chosen when no proxy is trusted; if there is one nevertheless, health, staff and the log say so, with what to set", () =>
+  test("can't be chosen when no proxy is trusted; if there is one, health, staff and the log say so, with what to set", () =>
     withHops(0, async (direct) => {
       const first = await remaining("203.0.113.5", direct);
       expect(await remaining("203.0.113.6", direct)).toBe(first - 1);
-      expect(await toldAfter(direct, (n) => (n % 2 > 0 ? visitor(n) : null))).toEqual(["pass", "fits", 0]);
-      expect(await toldAfter(direct, visitor)).toEqual(["warn", "more", 1]);
+      expect(await reportedAfter(direct, (n) => (n % 2 > 0 ? visitor(n) : null))).toEqual([
+        "pass",
+        "fits",
+        0,
+      ]);
+      expect(await reportedAfter(direct, visitor)).toEqual(["warn", "more", 1]);
       expect(direct.log.find((line) => line.includes("proxy.misconfigured"))).toContain(
         "Set TRUST_PROXY_HOPS to the number of proxies",
       );
     }));
 
-  test("is the last one forwarded if one proxy is trusted; that there are more or none is said once, until it is right again", () =>
+  test("is the last one forwarded if one proxy is trusted; if there are more or none, health, staff and the log say so until it is right again", () =>
     withHops(1, async (behindOne) => {
-      expect(await toldAfter(behindOne, visitor)).toEqual(["pass", "fits", 0]);
-      expect(await toldAfter(behindOne, () => null, "/metrics")).toEqual(["pass", "fits", 0]);
-      expect(await toldAfter(behindOne, (n) => `${visitor(n)}, 198.51.100.1`)).toEqual(["warn", "more", 1]);
+      expect(await reportedAfter(behindOne, visitor)).toEqual(["pass", "fits", 0]);
+      expect(await reportedAfter(behindOne, () => null, "/metrics")).toEqual(["pass", "fits", 0]);
+      expect(await reportedAfter(behindOne, (n) => `${visitor(n)}, 198.51.100.1`)).toEqual([
+        "warn",
+        "more",
+        1,
+      ]);
       for (const fewer of [() => null, () => "unknown", (n: number) => (n % 4 > 0 ? visitor(n) : null)])
-        expect(await toldAfter(behindOne, fewer)).toEqual(["warn", "fewer", 2]);
-      expect(await toldAfter(behindOne, visitor)).toEqual(["pass", "fits", 2]);
+        expect(await reportedAfter(behindOne, fewer)).toEqual(["warn", "fewer", 2]);
+      expect(await reportedAfter(behindOne, visitor)).toEqual(["pass", "fits", 2]);
     }));
 
-  test("is the second to last one forwarded if two proxies are trusted; that there is only one is said", () =>
+  test("is the second to last one forwarded if two proxies are trusted; if there is only one, health, staff and the log say so", () =>
     withHops(2, async (behindTwo) => {
       const first = await remaining("6.6.6.6, 198.51.100.1:99, 10.0.0.1", behindTwo);
       expect(await remaining("7.7.7.7, 198.51.100.1:98, 10.0.0.2", behindTwo)).toBe(first - 1);
-      expect(await toldAfter(behindTwo, visitor)).toEqual(["warn", "fewer", 1]);
+      expect(await reportedAfter(behindTwo, visitor)).toEqual(["warn", "fewer", 1]);
     }));
 });
 

@@ -263,6 +263,9 @@ function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {
   return { facts, stale: stale === true || source === "stale" };
 }
 
+const premiumLine = z.looseObject({ premium: z.boolean().nullish(), price: z.unknown().optional() });
+const premiumShape = premiumLine.extend({ items: z.array(premiumLine).optional() });
+
 /** Whether nothing in an answer is untrue. Values may be null, and items may be missing from a list. */
 function isWithin(answered: unknown, truth: unknown): boolean {
   if (answered === null || Object.is(answered, truth)) return true;
@@ -287,12 +290,19 @@ function defectOf(fault: string, expected: Case, answer: Answer): string | undef
   if (answer.status === 200) {
     if (expected.status !== 200) return "reports what doesn't exist";
     const { facts } = factsOf(answer);
+    if (pricesPremium(facts)) return "shows a price for a name that may be premium";
     const isTrue = isWithin(showsPremium(fault) ? withoutPremium(facts) : facts, expected.truth);
     return isTrue || couldBeTrue(fault, expected) ? undefined : "reports what isn't true";
   }
   const { code } = problemOf(answer);
   const mayBeAbsent = expected.status === 404 || (expected.operation === "domain" && isNotManaged(fault));
   return PROBLEMS.has(code) || (code === "not_found" && mayBeAbsent) ? undefined : `reports ${code}`;
+}
+
+/** Whether a name or a line of a cart counts as premium and has a price, which could only be that of an ordinary name. */
+function pricesPremium(facts: unknown): boolean {
+  const { items = [], premium, price } = premiumShape.parse(facts);
+  return [{ premium, price }, ...items].some((one) => one.premium === true && (one.price ?? null) !== null);
 }
 
 function withoutPremium(facts: unknown): unknown {

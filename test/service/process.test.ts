@@ -192,7 +192,7 @@ describe("stopping", () => {
   });
 });
 
-test("a restart serves prices at once, even if none can be asked for, and another credential's are loaded anew; premium names stay known, even after a kill", async () => {
+test("after a restart the saved prices are shown even if the upstream fails, those of another credential aren't used, and premium names are still known, also after a kill", async () => {
   const { sandbox, env } = await here.upstream();
   const stateDir = join(here.folder, "state");
   const savedNames = (): string[] =>

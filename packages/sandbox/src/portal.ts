@@ -24,7 +24,7 @@ interface AccountSecurity {
 }
 
 /** The price of the first year in cents, by currency; null makes the name ordinary. */
-export type FirstYear = Readonly<Record<string, number>> | null;
+type FirstYear = Readonly<Record<string, number>> | null;
 
 function report({ key, reseller, revoked, allowlist, usage, window }: StoredCredential) {
   const { accepted, rejected429, refused, byRoute } = usage;
