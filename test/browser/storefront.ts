@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/global
 import { readFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { FakeClock } from "../support/fake-clock.js";
-import { type Service, type ServiceOptions, startService } from "../support/service.js";
+import { type Service, type ServiceOptions, startService, until } from "../support/service.js";
 import { DESKTOP, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
 
 /** The shipped price file. */
@@ -106,6 +106,14 @@ export const cartIs = (page: Page, kind: string) =>
   page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
 /** Waits until a search has succeeded. */
 export const done = (page: Page) => searchIs(page, "done");
+
+/** Advances a stopped clock until a search has succeeded, whatever its requests need of real time. */
+export async function runUntilDone(page: Page): Promise<void> {
+  await until(async () => {
+    await page.clock.runFor(1_000);
+    return (await status(page).getAttribute("data-kind")) === "done";
+  }, "the result");
+}
 
 /** Replaces the text in the search box at once, as a paste would, and presses Enter. */
 export async function enter(page: Page, text: string): Promise<void> {

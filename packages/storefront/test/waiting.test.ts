@@ -13,6 +13,7 @@ import {
   put,
   read,
   row,
+  runUntilDone,
   searchFor,
   searchIs,
   setClockBy,
@@ -186,8 +187,7 @@ describeWithBrowser("a search that has to wait", () => {
     await page.clock.runFor(5_000);
     expect(await read(status(page))).toBe("The shop is busy right now. We will try again in 15 seconds.");
     await page.context().setOffline(false);
-    await page.clock.runFor(15_000);
-    await done(page);
+    await runUntilDone(page);
 
     answers.push(refusal("quota_exhausted", 503, 20));
     await enter(page, "herat");
@@ -196,8 +196,7 @@ describeWithBrowser("a search that has to wait", () => {
     await page.clock.runFor(20_000);
     await page.getByText("You are offline.").first().waitFor();
     await page.context().setOffline(false);
-    await page.clock.runFor(5_000);
-    await done(page);
+    await runUntilDone(page);
   });
 
   test("shows on a phone when the registry was asked once an answer isn't recent, without moving anything, and with its date on another day", async () => {
