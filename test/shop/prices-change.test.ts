@@ -105,6 +105,14 @@ describe("when the wholesale price rises", () => {
     expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
   });
 
+  test("T3: no old price is signed in the first answer after a restart", async () => {
+    await service.close();
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
+    await clock.leap(30 * HOUR_MS);
+    await restart();
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
+  });
+
   describe("and the clock is set back at a restart, so that old prices seem to be recent", () => {
     beforeEach(async () => {
       await clock.advance(5_000);
@@ -478,6 +486,13 @@ describe("when the tier changes while the service is down", () => {
       shown.price.amount + (shown.stale ? " stale" : ""),
     );
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 28.00"]);
+  });
+
+  test("T6: an ordinary name isn't mistaken for premium because its quote is from the old tier", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    await restart();
+    const shown = await shop().availability("kabul.af");
+    expect(shown).toMatchObject({ premium: false, price: usd("24.37") });
   });
 });
 
