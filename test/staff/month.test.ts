@@ -100,7 +100,7 @@ test("visitors wait no longer beside carts that are looked for", async () => {
           .lanes.exact;
       const before = await exact();
       const asking: Promise<unknown>[] = [];
-      // Fifty visitors a minute, each with a new name, for a minute.
+      // Fifty visitors, each with a new name, within a minute.
       for (let n = 0; n < 50; n += 1) {
         asking.push(service.ask(`/v1/availability?domain=visitor-${n}.af`));
         await shop.pass(1_200, 400);
