@@ -2,41 +2,19 @@
  * Finds fields of the upstream's JSON under every accepted spelling. A field that appears twice with different values is rejected, because it
  * is unclear which one is meant.
  */
+import { WrittenNumber } from "./body.js";
 import { notUnderstood } from "./failures.js";
-import { normalized, type Spelling } from "./vocabulary.js";
-import { type Fields, isFields, WrittenNumber } from "./written-json.js";
+import { normalized } from "./vocabulary.js";
 
+export type Fields = Readonly<Record<string, unknown>>;
 /** An object, followed by the fields that are next to it in its wrapper. */
 export type Layers = readonly [Fields, ...Fields[]];
 
-/** The object under the first of `wrappers` that contains one, and the fields next to it; otherwise the object itself. */
-export function layersOf(data: unknown, wrappers: readonly Spelling[], what: string): Layers {
-  const outer = fieldsOf(data, what);
-  const inner = wrappers.map((wrapper) => pick([outer], [wrapper])).find(isFields);
-  if (inner === undefined) return [outer];
-  return [inner, Object.fromEntries(Object.entries(outer).filter(([, value]) => value !== inner))];
-}
-
-/** The first value under any of the spellings that is neither missing nor null. */
-export function pick(layers: readonly Fields[], spellings: readonly Spelling[]): unknown {
-  for (const value of found(layers, spellings)) return value;
-  return undefined;
-}
-
-/** All values under the spellings that are neither missing nor null, layer by layer. */
-export function* found(layers: readonly Fields[], spellings: readonly Spelling[]): Generator<unknown, void> {
-  for (const fields of layers) {
-    for (const spelling of spellings) {
-      const value = valueUnder(fields, spelling);
-      if (value !== null && value !== undefined) yield value;
-    }
-  }
-}
-
-/** A field that the upstream's document names; only that exact spelling is read. */
-export function documented(fields: Fields, [name]: readonly [Spelling]): unknown {
-  valueUnder(fields, name);
-  return fields[name];
+/** Whether a parsed value is a JSON object. */
+export function isFields(value: unknown): value is Fields {
+  return (
+    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof WrittenNumber)
+  );
 }
 
 export function fieldsOf(value: unknown, what: string): Fields {
@@ -44,7 +22,33 @@ export function fieldsOf(value: unknown, what: string): Fields {
   return value;
 }
 
-function valueUnder(fields: Fields, spelling: Spelling): unknown {
+/** The object under the first of `wrappers` that contains one, and the fields next to it; otherwise the object itself. */
+export function layersOf(data: unknown, wrappers: readonly string[], what: string): Layers {
+  const outer = fieldsOf(data, what);
+  const inner = wrappers.map((wrapper) => pick([outer], [wrapper])).find(isFields);
+  if (inner === undefined) return [outer];
+  return [inner, Object.fromEntries(Object.entries(outer).filter(([, value]) => value !== inner))];
+}
+
+/** The first value under any of the spellings that is neither missing nor null. */
+export function pick(layers: readonly Fields[], spellings: readonly string[]): unknown {
+  return found(layers, spellings)[0];
+}
+
+/** All values under the spellings that are neither missing nor null, layer by layer. */
+export function found(layers: readonly Fields[], spellings: readonly string[]): unknown[] {
+  return layers
+    .flatMap((fields) => spellings.map((spelling) => valueUnder(fields, spelling)))
+    .filter((value) => value !== null && value !== undefined);
+}
+
+/** A field that the upstream's document names; only that exact spelling is read. */
+export function documented(fields: Fields, name: string): unknown {
+  valueUnder(fields, name);
+  return fields[name];
+}
+
+function valueUnder(fields: Fields, spelling: string): unknown {
   const value = byNormalizedName(fields).get(normalized(spelling));
   if (value === TWO_VALUES) throw notUnderstood("a field that appears twice");
   return value;
@@ -68,4 +72,35 @@ function byNormalizedName(fields: Fields): ReadonlyMap<string, unknown> {
 
 function isSame(a: unknown, b: unknown): boolean {
   return a instanceof WrittenNumber && b instanceof WrittenNumber ? a.text === b.text : a === b;
+}
+
+const MAX_DEPTH = 6;
+const MAX_VALUES = 5000;
+
+/**
+ * Visits the values inside `root` with the names that lead to them, "[]" for an item of a list; `look` returns whether to visit what is inside.
+ * Returns false if there was more than the limits allow.
+ */
+export function walk(root: unknown, look: (value: unknown, path: readonly string[]) => boolean): boolean {
+  let visited = 0;
+  const inside = (value: unknown, path: readonly string[]): boolean => {
+    const items: unknown[] | null = Array.isArray(value) ? value : null;
+    if (items === null && !isFields(value)) return true;
+    const entries =
+      items?.map((item): [string, unknown] => ["[]", item]) ?? Object.entries(fieldsOf(value, ""));
+    if (path.length >= MAX_DEPTH) return entries.length === 0;
+    return entries.every(([name, inner]) => {
+      visited += 1;
+      if (visited > MAX_VALUES) return false;
+      const at = [...path, name];
+      return !look(inner, at) || inside(inner, at);
+    });
+  };
+  return inside(root, []);
+}
+
+/** The text of a JSON text or number; undefined for any other value. */
+export function scalarText(value: unknown): string | undefined {
+  if (value instanceof WrittenNumber) return value.text;
+  return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }

@@ -14,7 +14,7 @@ import {
   type Combination,
 } from "../../src/upstream/contract.js";
 import { SIGNS } from "../../src/upstream/signs.js";
-import { WrittenNumber } from "../../src/upstream/written-json.js";
+import { WrittenNumber } from "../../src/upstream/body.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
 const YEAR: Combination = { tld: ".af", action: "registration", years: 1 };
