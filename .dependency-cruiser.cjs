@@ -63,6 +63,7 @@ const rooms = {
     "staff/signed-cart.ts",
   ],
   "fleet/lease\\.ts": [...words, "redis.ts", "quota/"],
+  "fleet/tenure\\.ts": ["fleet/lease.ts"],
   "fleet/follower\\.ts": [...words, "fleet/", "http/edge/"],
   "engine\\.ts": [
     ...seen,
@@ -73,6 +74,7 @@ const rooms = {
     "store.ts",
     "fleet/lease.ts",
     "fleet/redis-store.ts",
+    "fleet/tenure.ts",
   ],
   "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "shop/", "staff/overview.ts"],
   // What staff see of everything.

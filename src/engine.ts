@@ -9,6 +9,7 @@ import type { Config } from "./config/env.js";
 import { watchSecretFiles } from "./config/secret-files.js";
 import { createFleet, type Fleet } from "./fleet/lease.js";
 import { createRedisStore } from "./fleet/redis-store.js";
+import { createTenure, type Tenure } from "./fleet/tenure.js";
 import type { Log } from "./logger.js";
 import { createNotebook, type Notebook } from "./facts/notebook.js";
 import type { Quota } from "./quota/line.js";
@@ -93,6 +94,11 @@ function all(stops: readonly ((() => void) | undefined)[]): () => void {
   return () => {
     for (const stop of stops) stop?.();
   };
+}
+
+/** A process without others is always the owner. */
+function alone(stop: () => void): Tenure {
+  return { takingOver: () => null, stop };
 }
 
 /** How long startup waits for Redis. */
@@ -241,12 +247,15 @@ export function createEngine(settings: EngineSettings): Engine {
     log,
   });
 
-  let stopWork = (): void => {};
-  let taking: Promise<void> | null = null;
+  let tenure: Tenure | null = null;
 
   /** What a former owner or process knew. What this one knows itself from before counts by its age, its prices no more than restored ones. */
   async function restore(): Promise<void> {
     await Promise.all([nameKinds.restore(), prices.restore(), carts.restore()]);
+  }
+
+  async function takeOver(): Promise<void> {
+    await Promise.all([restore(), quotas.of(credentialInUse()).catch(() => undefined)]);
   }
 
   async function leaveBehind(): Promise<void> {
@@ -294,9 +303,8 @@ export function createEngine(settings: EngineSettings): Engine {
       await restore();
     },
     work(asOwner) {
-      let stopOwnWork: (() => void) | null = null;
-      const begin = (): void => {
-        stopOwnWork ??= all([
+      const work = (): (() => void) =>
+        all([
           prices.keepWarm(),
           account.keepWarm(),
           carts.follow(),
@@ -310,54 +318,21 @@ export function createEngine(settings: EngineSettings): Engine {
           }),
           asOwner(),
         ]);
-      };
-      const end = (): void => {
-        stopOwnWork?.();
-        stopOwnWork = null;
-      };
-      let isStopped = false;
-      const take = async (): Promise<void> => {
-        await Promise.all([restore(), quotas.of(credentialInUse()).catch(() => undefined)]);
-        if (!isStopped && fleet?.role() === "owner") begin();
-      };
-      let wasOwner = false;
-      fleet?.onLost(() => {
-        end();
-        wasOwner = false;
-      });
-      fleet?.onChange(() => {
-        const isOwner = fleet.role() === "owner";
-        if (isOwner && !wasOwner) {
-          const now = take().finally(() => {
-            if (taking === now) taking = null;
-          });
-          taking = now;
-        }
-        if (!isOwner) end();
-        wasOwner = isOwner;
-      });
-      if (fleet === null) begin();
-      const stop = all([
+      tenure = fleet === null ? alone(work()) : createTenure(fleet, takeOver, work);
+      return all([
+        tenure.stop,
         policies.watch(),
         watchSecretFiles(config.secretFiles, clock, log),
         stateDir?.watch(),
       ]);
-      stopWork = () => {
-        isStopped = true;
-        end();
-      };
-      return () => {
-        stopWork();
-        stop();
-      };
     },
-    takingOver: () => taking,
+    takingOver: () => tenure?.takingOver() ?? null,
     join() {
       void fleet?.start();
     },
     async stepDown() {
       if (fleet === null) return;
-      stopWork();
+      tenure?.stop();
       await leaveBehind();
       await quotas.close();
     },

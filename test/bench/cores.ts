@@ -5,7 +5,7 @@ const [serverCore, loadCore] = allowedCores();
 const CORES =
   serverCore === undefined || loadCore === undefined ? null : { server: serverCore, load: loadCore };
 
-export type Core = "server" | "load";
+type Core = "server" | "load";
 
 /** Wraps `command` so that it runs on this core. Its process id is still that of the command. */
 export function pinned(side: Core, command: readonly string[]): readonly string[] {

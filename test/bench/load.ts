@@ -21,7 +21,7 @@ const reportSchema = z.object({
   p50Ms: z.number(),
   p99Ms: z.number(),
 });
-export type LoadReport = Readonly<z.infer<typeof reportSchema>>;
+type LoadReport = Readonly<z.infer<typeof reportSchema>>;
 
 const folder = temporaryFolder();
 const run = promisify(execFile);

@@ -30,7 +30,7 @@ export interface Usage {
   readonly rssMb: number;
 }
 
-export interface ServerSettings {
+interface ServerSettings {
   readonly command: readonly string[];
   readonly port: number;
   readonly env?: Readonly<Record<string, string>>;
@@ -134,7 +134,7 @@ export class Server {
 }
 
 /** The usage of one process since it started, of all threads. */
-export function usageOf(pid: string): Usage {
+function usageOf(pid: string): Usage {
   if (!existsSync("/proc/self/stat")) return usageByPs(pid);
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // The program's name, in parentheses, may contain anything. utime and stime are the 12th and 13th fields after it.

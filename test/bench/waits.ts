@@ -23,10 +23,14 @@ import {
   waits,
   type WaitsSettings,
 } from "../quota/support/waits.js";
-import { BUDGET, isKept, LIMIT, MINUTE_MS, type HttpRequest, SECOND_MS, Service } from "./bots.js";
+import { upstreamAt } from "../support/upstream.js";
+import { startService } from "./candidates.js";
 import { selected } from "./rounds.js";
+import type { HttpRequest } from "./server.js";
 import { figure, table } from "./table.js";
 
+const LIMIT = 60;
+const BUDGET = 57;
 const WINDOWS = 25;
 const LOADS = [0.5, 1, 2, 5, 20];
 const CARTS = 1 / 3;
@@ -83,6 +87,10 @@ async function simulate({ name, ...row }: Row): Promise<string[]> {
   ];
 }
 
+/** A scaled second. Retry-After has whole real seconds, so this is long enough that each of them is only a few scaled seconds. */
+const SECOND_MS = 200;
+const MINUTE_MS = 60 * SECOND_MS;
+
 /** A crowd over HTTP, as multiples of the budget. A window stands for a minute. */
 interface Crowd {
   readonly name: string;
@@ -114,7 +122,7 @@ const OVERVIEW = z.object({
     waits: z.object({ idleCalls: z.number(), reservations: z.object({ unclaimed: z.number() }) }),
   }),
 });
-const PROBLEM = z.object({ code: z.string() });
+const PROBLEM = z.object({ code: z.string(), kept: z.boolean().optional() });
 
 async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd): Promise<string[]> {
   const sandbox = await startSandbox({
@@ -123,10 +131,17 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
     // Before and after the call.
     latency: { jitterMs: MEAN_CALL_MS },
   });
-  const service = new Service(sandbox, {
-    // Twenty a minute, in scaled minutes.
-    CLIENT_COLD_PER_MINUTE: String(20 * SCALE),
-    STAFF_TOKENS: `bench:${hash("sha256", STAFF_TOKEN)}:read`,
+  const service = await startService({
+    env: {
+      ...upstreamAt(sandbox),
+      UPSTREAM_RATE_WINDOW_MS: String(MINUTE_MS),
+      QUOTA_MAX_WAIT_MS: String(8 * SECOND_MS),
+      QUOTA_COLD_START: "assume-free",
+      // Twenty a minute, in scaled minutes.
+      CLIENT_COLD_PER_MINUTE: String(20 * SCALE),
+      TRUST_PROXY_HOPS: "1",
+      STAFF_TOKENS: `bench:${hash("sha256", STAFF_TOKEN)}:read`,
+    },
   });
   const people: Person[] = [];
   const kept = { came: 0, served: 0 };
@@ -146,23 +161,25 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
   async function visit(person: Person, request: HttpRequest): Promise<void> {
     people.push(person);
     for (let wasKept = false; ;) {
-      const { status, retryAfterMs, text } = await service.ask(request);
+      const answer = await service.ask(request).catch(() => null);
       if (over.signal.aborted) return;
       if (wasKept) kept.came += 1;
-      if (status === 200) {
+      if (answer?.status === 200) {
         person.servedAt = now();
         if (wasKept) kept.served += 1;
         return;
       }
-      const code = text === "" ? "none" : PROBLEM.parse(JSON.parse(text)).code;
+      const problem = answer && PROBLEM.parse(JSON.parse(answer.body.toString()));
+      const code = problem?.code ?? "none";
       if (person.lane === "checkout") fail(`cart: ${code}`);
       else if (code !== "quota_exhausted") fail(code);
-      if (retryAfterMs === null) return;
+      const retryAfterMs = Number(answer?.headers["retry-after"] ?? NaN) * 1000;
+      if (Number.isNaN(retryAfterMs)) return;
       if (code === "quota_exhausted") person.retryTimesMs.push(retryAfterMs);
       const isImpatient =
         person.behaviour === "impatient" && (now() - person.arrivedAt) * SCALE < IMPATIENT_FOR_MS;
       if (person.behaviour !== "obedient" && !isImpatient) return;
-      wasKept = person.behaviour === "obedient" && code === "quota_exhausted" && isKept(text);
+      wasKept = person.behaviour === "obedient" && problem?.kept === true;
       if (!(await passes(isImpatient ? IMPATIENT_EVERY_MS / SCALE : retryAfterMs))) return;
     }
   }
@@ -175,29 +192,32 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
   }
 
   const newName = (): string => `waits-${(made += 1)}.af`;
-  const newAddress = (): string => `10.${made >> 16}.${(made >> 8) & 255}.${made & 255}`;
+  const from = (address: string) => ({ "X-Forwarded-For": address });
+  const newAddress = () => from(`10.${made >> 16}.${(made >> 8) & 255}.${made & 255}`);
   const person = (more: Partial<Person> = {}): Person => ({
     ...randomPerson(Math.random(), now()),
     ...more,
   });
   try {
-    await service.warm();
+    // As in a service that has been running for a while.
+    const prices = async (): Promise<string | undefined> =>
+      (await service.firstAnswer({ path: "/v1/prices" }, 200)).headers["cache-control"];
+    while ((await prices()) === "no-store") await sleep(50);
     const played = Promise.all([
       arrive(load, () => {
         const path = `/v1/availability?domain=${newName()}`;
-        return visit(person(), { from: newAddress(), path });
+        return visit(person(), { path, headers: newAddress() });
       }),
       arrive(behindOneAddress, () => {
         const path = `/v1/availability?domain=${newName()}`;
-        return visit(person({ behindOneAddress: true }), { from: "192.0.2.1", path });
+        return visit(person({ behindOneAddress: true }), { path, headers: from("192.0.2.1") });
       }),
       arrive(carts, () => {
         const items = [{ domain: newName(), action: "registration", years: 1 }];
-        const body = JSON.stringify({ items });
         return visit(person({ lane: "checkout", behaviour: "gone" }), {
-          from: newAddress(),
           path: "/v1/quotes",
-          body,
+          headers: newAddress(),
+          body: { items },
         });
       }),
     ]);
@@ -210,13 +230,12 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
     const after = used();
     const steadyMs = now() - steadyFrom;
     const overview = await service.ask({
-      from: "10.255.0.1",
       path: "/v1/staff/overview",
-      token: STAFF_TOKEN,
+      headers: { ...from("10.255.0.1"), Authorization: `Bearer ${STAFF_TOKEN}` },
     });
     over.abort();
     await played;
-    const { idleCalls, reservations } = OVERVIEW.parse(JSON.parse(overview.text)).quota.waits;
+    const { idleCalls, reservations } = OVERVIEW.parse(JSON.parse(overview.body.toString())).quota.waits;
     const endedAt = steadyFrom + steadyMs;
     const seen = people.filter(
       ({ arrivedAt }) => arrivedAt > steadyFrom && arrivedAt < endedAt - TAIL_MS / SCALE,
@@ -244,7 +263,7 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
         .join(", "),
     ];
   } finally {
-    await service.close();
+    await service.stop();
     await sandbox.close();
   }
 }

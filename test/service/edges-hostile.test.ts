@@ -3,10 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { connect } from "node:net";
 import { z } from "zod";
-import { readConfig } from "../../src/config/env.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { answersIn, CLOSE, exchange, get, type RawAnswer } from "../support/raw.js";
-import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
+import { bearer, problemOf, type Service, startService, until } from "../support/service.js";
 
 const WEBSITE = "https://www.example.af";
 const KNOWN = "/v1/availability?domain=herat.af";
@@ -37,44 +36,32 @@ function logged(event: string): readonly Readonly<Record<string, unknown>>[] {
 }
 
 describe("malformed input", () => {
-  const GARBAGE: readonly (readonly [string, string])[] = [
+  const post = "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n";
+  test.each([
     ["text that isn't HTTP", "hello\r\n\r\n"],
-    [
-      "two Content-Length headers",
-      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-    ],
+    ["two Content-Length headers", `${post}Content-Length: 2\r\n\r\nx`],
+    ["Content-Length and Transfer-Encoding", `${post}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ["a header without a name", "GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n"],
     ["a bare line feed", "GET /livez HTTP/1.1\nHost: a\n\n"],
-  ];
-
-  test.each(GARBAGE)(
-    "such as %s after ten good requests doesn't affect their answers",
+  ])(
+    "such as %s is answered and logged after the requests before it, and ends the connection",
     async (_what, garbage) => {
       const before = logged("http.request").length;
-      const answers = answersIn(await exchange(service.port, get(KNOWN, VIA_EXPRESS).repeat(10) + garbage));
-      expect(answers.map(({ status }) => status)).toEqual([...Array<number>(10).fill(200), 400]);
-      for (const { body } of answers.slice(0, 10)) expect(body).toMatch(/^\{"domain":"herat\.af"/);
+      const slow = get("/v1/availability?domain=asked-just-now.af");
+      const answers = answersIn(
+        await exchange(service.port, get(KNOWN, VIA_EXPRESS).repeat(2) + slow + garbage),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 400]);
+      for (const { body } of answers.slice(0, 2)) expect(body).toMatch(/^\{"domain":"herat\.af"/);
       const [last] = answers.slice(-1);
       expect(last && problemIn(last).code).toBe("invalid_request");
       expect(last?.headers["connection"]).toBe("close");
-      // Each answer is logged.
-      await until(() => logged("http.request").length === before + 11);
-      const lines = logged("http.request").slice(before);
-      expect(lines.filter(({ status }) => status === 200)).toHaveLength(10);
-      expect(
-        lines.filter(
-          ({ status, requestId }) => status === 400 && requestId === last?.headers["x-request-id"],
-        ),
-      ).toHaveLength(1);
+      const lines = () => logged("http.request").slice(before);
+      const id = last?.headers["x-request-id"];
+      await until(() => lines().some(({ status, requestId }) => status === 400 && requestId === id));
+      expect(lines().filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2);
     },
   );
-
-  test("after a slow request is answered after that request", async () => {
-    const answers = answersIn(
-      await exchange(service.port, `${get("/v1/availability?domain=asked-just-now.af")}hello\r\n\r\n`),
-    );
-    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
-  });
 
   test("in the body of a request is answered as part of this request", async () => {
     const post =
@@ -115,26 +102,23 @@ describe("a request", () => {
     expect(statusesOf(await exchange(service.port, "GET /livez HTTP/1.0\r\n\r\n"))).toEqual([200]);
   });
 
-  test.each(["/v1/prices", "/livez", "/docs"])(
-    "to %s with a second Host after 2,100 other headers is rejected",
-    async (path) => {
-      const text = `GET ${path} HTTP/1.1\r\nHost: a\r\n${"a:\r\n".repeat(2_100)}Host: b\r\nConnection: close\r\n\r\n`;
-      const [rejected] = answersIn(await exchange(service.port, text));
-      expect(rejected && problemIn(rejected).code).toBe("invalid_request");
-    },
-  );
+  test.each([
+    ["/v1/prices", 2_100],
+    ["/livez", 0],
+  ])("to %s with a second Host after %i other headers is rejected", async (path, others) => {
+    const text = `GET ${path} HTTP/1.1\r\nHost: a\r\n${"a:\r\n".repeat(others)}Host: b\r\nConnection: close\r\n\r\n`;
+    const [rejected] = answersIn(await exchange(service.port, text));
+    expect(rejected && problemIn(rejected).code).toBe("invalid_request");
+  });
 
-  test.each(["foo", "100-continue, foo", "200-ok"])(
-    "with an Expect of %s is rejected",
-    async (expectation) => {
-      for (const path of ["/livez", KNOWN]) {
-        const answers = answersIn(await exchange(service.port, get(path, { Expect: expectation, ...CLOSE })));
-        const [rejected, ...others] = answers.filter(({ status }) => status !== 100);
-        expect(others).toEqual([]);
-        expect(rejected && problemIn(rejected).code).toBe("expectation_failed");
-      }
-    },
-  );
+  test.each(["foo", "100-continue, foo"])("with an Expect of %s is rejected", async (expectation) => {
+    for (const path of ["/livez", KNOWN]) {
+      const answers = answersIn(await exchange(service.port, get(path, { Expect: expectation, ...CLOSE })));
+      const [rejected, ...others] = answers.filter(({ status }) => status !== 100);
+      expect(others).toEqual([]);
+      expect(rejected && problemIn(rejected).code).toBe("expectation_failed");
+    }
+  });
 
   test("with a body gets its 100 Continue", async () => {
     const body = '{"items":[{"domain":"herat.af","action":"registration","years":1}]}';
@@ -216,23 +200,21 @@ describe("a body that is larger than its route reads", () => {
   );
 });
 
-describe("a client that has finished sending", () => {
-  test("in the middle of a request gets the answers to earlier requests", async () => {
-    const post =
-      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
-    expect(statusesOf(await exchange(service.port, get(KNOWN) + post, { end: true }))).toEqual([200]);
-    expect(statusesOf(await exchange(service.port, `${get(KNOWN)}GET /liv`, { end: true }))).toEqual([
-      200, 400,
-    ]);
-  });
+test("a client that has finished sending in the middle of a request gets the answers to earlier requests", async () => {
+  const post =
+    "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+  expect(statusesOf(await exchange(service.port, get(KNOWN) + post, { end: true }))).toEqual([200]);
+  expect(statusesOf(await exchange(service.port, `${get(KNOWN)}GET /liv`, { end: true }))).toEqual([
+    200, 400,
+  ]);
 });
 
 describe("a client's address", () => {
-  const remaining = async (address: string): Promise<string | undefined> => {
-    const { headers } = await service.ask("/v1/quotes?tld=.af&action=renewal", {
-      headers: { "X-Forwarded-For": address },
+  const remaining = async (forwarded: string, at = service): Promise<number> => {
+    const { headers } = await at.ask("/v1/quotes?tld=.af&action=renewal", {
+      headers: { "X-Forwarded-For": forwarded },
     });
-    return /r=(\d+)/.exec(headers["ratelimit"] ?? "")?.[1];
+    return Number(/r=(\d+)/.exec(headers["ratelimit"] ?? "")?.[1]);
   };
 
   test.each<[string, ...string[]]>([
@@ -244,37 +226,80 @@ describe("a client's address", () => {
       "2001:DB8:1:02:ffff::9",
       "2001:db8:1:2::1%eth0",
     ],
-    [
-      "nonsense",
-      "x".repeat(15_000),
-      "203.0.113.300",
-      "010.1.1.1",
-      "203.0.113.7:port",
-      "[::1",
-      "unknown",
-      "_hidden",
-    ],
+    ["nonsense", "x".repeat(15_000), "203.0.113.300", "010.1.1.1", "203.0.113.7:port", "[::1", "unknown"],
   ])("identifies it however it is written: %s", async (...forms) => {
     const counts = [];
-    for (const form of forms) counts.push(Number(await remaining(form)));
+    for (const form of forms) counts.push(await remaining(form));
     const [first = NaN] = counts;
     expect(counts).toEqual(forms.map((_, index) => first - index));
   });
 
-  test("is the second to last one forwarded if two proxies are trusted", async () => {
-    const behindTwo = await startService({
-      clock: new FakeClock(),
-      env: { TRUST_PROXY_HOPS: "2", CLIENT_RATE_PER_MINUTE: "1" },
-    });
-    const ask = (forwarded: string) =>
-      behindTwo.ask("/v1/quotes?tld=.af&action=renewal", { headers: { "X-Forwarded-For": forwarded } });
-    try {
-      expect((await ask("6.6.6.6, 198.51.100.1:99, 10.0.0.1")).status).toBe(200);
-      expect((await ask("7.7.7.7, 198.51.100.1:98, 10.0.0.2")).status).toBe(429);
-    } finally {
-      await behindTwo.close();
+  const withHops = async (hops: number, act: (service: Service) => Promise<void>): Promise<void> => {
+    const env = { TRUST_PROXY_HOPS: String(hops) };
+    const behind = await startService({ clock: new FakeClock(), env });
+    await act(behind);
+    await behind.close();
+  };
+  const health = z.object({ checks: z.object({ proxy: z.array(z.object({ status: z.string() })) }) });
+  const overview = z.object({ proxy: z.string() });
+
+  /** What `/health`, staff and the log say after fifty requests with such an X-Forwarded-For. */
+  async function reportedAfter(
+    { ask, log }: Service,
+    forwarded: (n: number) => string | null,
+    path = "/problems/internal",
+  ): Promise<readonly [string | undefined, string, number]> {
+    for (let n = 0; n < 50; n += 1) {
+      const value = forwarded(n);
+      await ask(path, {
+        headers: { ...bearer("read"), ...(value !== null && { "X-Forwarded-For": value }) },
+      });
     }
-  });
+    const { checks } = health.parse((await ask("/health")).body);
+    const { proxy } = overview.parse((await ask("/v1/staff/overview", { headers: bearer("read") })).body);
+    return [
+      checks.proxy[0]?.status,
+      proxy,
+      log.filter((line) => line.includes("proxy.misconfigured")).length,
+    ];
+  }
+  const visitor = (n: number): string => `192.0.2.${n}`;
+
+  test("can't be chosen when no proxy is trusted; if there is one, health, staff and the log say so, with what to set", () =>
+    withHops(0, async (direct) => {
+      const first = await remaining("203.0.113.5", direct);
+      expect(await remaining("203.0.113.6", direct)).toBe(first - 1);
+      expect(await reportedAfter(direct, (n) => (n % 2 > 0 ? visitor(n) : null))).toEqual([
+        "pass",
+        "fits",
+        0,
+      ]);
+      expect(await reportedAfter(direct, visitor)).toEqual(["warn", "more", 1]);
+      expect(direct.log.find((line) => line.includes("proxy.misconfigured"))).toContain(
+        "Set TRUST_PROXY_HOPS to the number of proxies",
+      );
+    }));
+
+  test("is the last one forwarded if one proxy is trusted; if there are more or none, health, staff and the log say so until it is right again", () =>
+    withHops(1, async (behindOne) => {
+      expect(await reportedAfter(behindOne, visitor)).toEqual(["pass", "fits", 0]);
+      expect(await reportedAfter(behindOne, () => null, "/metrics")).toEqual(["pass", "fits", 0]);
+      expect(await reportedAfter(behindOne, (n) => `${visitor(n)}, 198.51.100.1`)).toEqual([
+        "warn",
+        "more",
+        1,
+      ]);
+      for (const fewer of [() => null, () => "unknown", (n: number) => (n % 4 > 0 ? visitor(n) : null)])
+        expect(await reportedAfter(behindOne, fewer)).toEqual(["warn", "fewer", 2]);
+      expect(await reportedAfter(behindOne, visitor)).toEqual(["pass", "fits", 2]);
+    }));
+
+  test("is the second to last one forwarded if two proxies are trusted; if there is only one, health, staff and the log say so", () =>
+    withHops(2, async (behindTwo) => {
+      const first = await remaining("6.6.6.6, 198.51.100.1:99, 10.0.0.1", behindTwo);
+      expect(await remaining("7.7.7.7, 198.51.100.1:98, 10.0.0.2", behindTwo)).toBe(first - 1);
+      expect(await reportedAfter(behindTwo, visitor)).toEqual(["warn", "fewer", 1]);
+    }));
 });
 
 describe("answers", () => {
@@ -327,25 +352,21 @@ describe("If-None-Match", () => {
   ];
 
   test.each(PATHS)("on %s gets a 304 in every form that browsers send, also with no-cache", async (path) => {
-    for (const coding of ["identity", "gzip", "br"]) {
-      const first = await service.ask(path, { headers: { "Accept-Encoding": coding } });
-      const etag = first.headers["etag"] ?? "";
+    for (const coding of ["identity", "br"]) {
+      const ask = (fields: Readonly<Record<string, string>>) =>
+        service.ask(path, { headers: { "Accept-Encoding": coding, ...fields } });
+      const etag = (await ask({})).headers["etag"] ?? "";
       expect(etag).toMatch(/^"[\w-]{27}"$/);
-      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
-        for (const cacheControl of [
-          {},
-          { "Cache-Control": "no-cache", Pragma: "no-cache" },
-          { "Cache-Control": "max-age=0" },
-        ]) {
-          const headers = { "If-None-Match": tag, "Accept-Encoding": coding, ...cacheControl };
-          const { status, text, headers: received } = await service.ask(path, { headers });
-          expect([path, tag, status, text, received["etag"]]).toEqual([path, tag, 304, "", etag]);
-        }
+      for (const fields of [
+        { "If-None-Match": etag },
+        { "If-None-Match": `W/${etag}`, "Cache-Control": "no-cache", Pragma: "no-cache" },
+        { "If-None-Match": `"other", ${etag}`, "Cache-Control": "max-age=0" },
+        { "If-None-Match": "*" },
+      ]) {
+        const { status, text, headers } = await ask(fields);
+        expect([path, fields, status, text, headers["etag"]]).toEqual([path, fields, 304, "", etag]);
       }
-      const other = await service.ask(path, {
-        headers: { "If-None-Match": '"other"', "Accept-Encoding": coding },
-      });
-      expect(other.status).toBe(200);
+      expect((await ask({ "If-None-Match": '"other"' })).status).toBe(200);
     }
   });
 
@@ -393,84 +414,78 @@ describe("If-None-Match", () => {
 });
 
 describe("the client's limit", () => {
-  const limited = (perMinute: string) =>
-    startService({
+  let strict: Service;
+  beforeAll(async () => {
+    strict = await startService({
       clock: new FakeClock(),
-      env: { CLIENT_RATE_PER_MINUTE: perMinute, TRUST_PROXY_HOPS: "1" },
+      env: { CLIENT_RATE_PER_MINUTE: "2", TRUST_PROXY_HOPS: "1", CORS_ORIGINS: WEBSITE },
     });
+  });
+  afterAll(() => strict.close());
+  const statusOf = async (from: string, path: string, fields: Readonly<Record<string, string>> = {}) =>
+    (await strict.ask(path, { headers: { "X-Forwarded-For": from, ...fields } })).status;
 
-  test.each([
-    "/v1/availability?domain=.",
-    "/v1/quotes?tld=.af&action=renewal",
-    "/v1/nothing",
-    "/v1/staff/tier",
-    "/metrics",
-  ])("applies to %s, and not to pages, documents, keys and health", async (path) => {
-    const strict = await limited("2");
-    try {
-      for (let count = 0; count < 2; count += 1) expect((await strict.ask(path)).status).not.toBe(429);
-      const rejected = problemOf(await strict.ask(path));
-      expect([rejected.code, rejected.retryAfter]).toEqual(["rate_limited", 60]);
-      for (const exempt of [
-        "/",
-        "/staff",
-        "/docs",
-        "/docs/assets/init.js",
-        "/openapi.json",
-        "/.well-known/jwks.json",
-        "/problems/internal",
-        "/livez",
-        "/readyz",
-        "/health",
-      ])
-        expect([exempt, (await strict.ask(exempt)).status]).toEqual([exempt, 200]);
-      expect((await strict.ask("/nothing")).status).toBe(404);
-    } finally {
-      await strict.close();
+  test("applies to every route of the API, which the website can read, and not to pages, documents, keys and health", async () => {
+    const limited = [
+      "/v1/availability?domain=.",
+      "/v1/quotes?tld=.af&action=renewal",
+      "/v1/nothing",
+      "/v1/staff/tier",
+      "/metrics",
+    ];
+    for (const [n, path] of limited.entries()) {
+      const from = `198.51.100.${n}`;
+      for (let count = 0; count < 2; count += 1) expect(await statusOf(from, path)).not.toBe(429);
+      const rejected = await strict.ask(path, { headers: { "X-Forwarded-For": from, Origin: WEBSITE } });
+      expect(problemOf(rejected)).toMatchObject({ code: "rate_limited", retryAfter: 60 });
+      if (!/staff|metrics/.test(path))
+        expect(rejected.headers).toMatchObject({ "access-control-allow-origin": WEBSITE });
     }
+    for (const exempt of [
+      "/",
+      "/staff",
+      "/docs",
+      "/docs/assets/init.js",
+      "/openapi.json",
+      "/.well-known/jwks.json",
+      "/problems/internal",
+      "/livez",
+      "/readyz",
+      "/health",
+    ])
+      expect([exempt, await statusOf("198.51.100.0", exempt)]).toEqual([exempt, 200]);
+    expect(await statusOf("198.51.100.0", "/nothing")).toBe(404);
   });
 
   test("counts requests without a Host and with an unknown Expect, too", async () => {
-    const strict = await limited("2");
-    try {
-      const statuses = [];
-      for (const text of [
-        "GET /v1/prices HTTP/1.1\r\nConnection: close\r\n\r\n",
-        get("/v1/prices", { Expect: "x", ...CLOSE }),
-      ])
-        for (let count = 0; count < 2; count += 1)
-          statuses.push(...statusesOf(await exchange(strict.port, text)));
-      expect(statuses).toEqual([400, 400, 429, 429]);
-    } finally {
-      await strict.close();
-    }
+    const from = { "X-Forwarded-For": "198.51.100.20" };
+    const statuses = [];
+    for (const text of [
+      get("/v1/prices", { ...from, ...CLOSE }).replace("Host: a\r\n", ""),
+      get("/v1/prices", { ...from, Expect: "x", ...CLOSE }),
+    ])
+      for (let count = 0; count < 2; count += 1)
+        statuses.push(...statusesOf(await exchange(strict.port, text)));
+    expect(statuses).toEqual([400, 400, 429, 429]);
   });
 
   test("doesn't count finished answers that are sent again", async () => {
-    const strict = await limited("1");
-    try {
-      expect((await strict.ask("/v1/prices")).status).toBe(200);
-      for (let count = 0; count < 10; count += 1) expect((await strict.ask("/v1/prices")).status).toBe(200);
-      expect((await strict.ask("/v1/availability?domain=.")).status).toBe(429);
-    } finally {
-      await strict.close();
-    }
+    await statusOf("198.51.100.30", "/v1/prices");
+    for (let count = 0; count < 10; count += 1)
+      expect(await statusOf("198.51.100.31", "/v1/prices")).toBe(200);
+    const statuses = [];
+    for (let count = 0; count < 3; count += 1)
+      statuses.push(await statusOf("198.51.100.31", "/v1/availability?domain=."));
+    expect(statuses).toEqual([400, 400, 429]);
   });
 
   test("counts each staff token by its name, and not against its address", async () => {
-    const strict = await limited("3");
-    try {
-      const tier = (headers: Readonly<Record<string, string>>) => strict.ask("/v1/staff/tier", { headers });
-      for (let count = 0; count < 5; count += 1) await tier({});
-      expect((await tier({})).status).toBe(429);
-      const statuses = [];
-      for (const from of ["198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4"])
-        statuses.push((await tier({ "X-Forwarded-For": from, ...bearer("read") })).status);
-      expect(statuses).toEqual([200, 200, 200, 429]);
-      expect((await strict.ask("/metrics", { headers: bearer("metrics") })).status).toBe(200);
-    } finally {
-      await strict.close();
-    }
+    const statuses = [];
+    // The first address has used up its own limit.
+    for (const from of ["198.51.100.0", "198.51.100.41", "198.51.100.42"])
+      statuses.push(await statusOf(from, "/v1/staff/tier", bearer("read")));
+    expect(statuses).toEqual([200, 200, 429]);
+    expect(await statusOf("198.51.100.0", "/metrics", bearer("metrics"))).toBe(200);
   });
 });
 
@@ -481,12 +496,12 @@ describe("wrong tokens", () => {
   test("have a limit of their own, and are each logged with the route and a hash of the client", async () => {
     const before = logged("auth.token.wrong").length;
     const statuses = new Map<number, number>();
-    for (let n = 0; n < 300; n += 1) {
+    for (let n = 0; n < 60; n += 1) {
       const path = n % 2 === 0 ? "/metrics" : "/v1/staff/domains/kabul.af";
       const { status } = await guess(service, path, "198.51.100.66", n);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
-    expect(Object.fromEntries(statuses)).toEqual({ 401: 30, 429: 270 });
+    expect(Object.fromEntries(statuses)).toEqual({ 401: 30, 429: 30 });
     const lines = logged("auth.token.wrong").slice(before);
     expect(lines).toHaveLength(30);
     expect(new Set(lines.map(({ route }) => route))).toEqual(
@@ -558,18 +573,4 @@ describe("security.txt", () => {
   test("doesn't exist without a contact", async () => {
     expect(problemOf(await service.ask(path)).code).toBe("not_found");
   });
-
-  test.each(["security@example.af", "http://example.af/security", "mailto:", "https://a b", "nothing"])(
-    "can't be created with %j as the contact",
-    (SECURITY_CONTACT) => {
-      expect(readConfig({ SECURITY_CONTACT }, new FakeClock())).toEqual({
-        ok: false,
-        faults: [expect.stringMatching(/^SECURITY_CONTACT: must begin with/)],
-      });
-    },
-  );
-});
-
-test("the error codes that the HTTP server adds are listed with their status", () => {
-  expect(STATUS_OF).toMatchObject({ expectation_failed: 417, headers_too_large: 431 });
 });

@@ -1,16 +1,16 @@
 /**
  * Plays faults of the sandbox against every operation of the service, over HTTP. Each answer comes in time and is correct, stale but correct,
  * or a problem. Nothing leaks, nothing wrong is remembered, and the next healthy call is correct. The deadline passes only when the test advances
- * the clock, so a busy machine makes no difference. Every sixth fault is played, all of them with FAULTS=all.
+ * the clock, so a busy machine makes no difference.
  */
 import { createServer, type Server } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import type { Clock } from "../../src/clock.js";
-import { FAULTS } from "../../packages/sandbox/src/fault-table.js";
+import { FAULTS } from "../../packages/sandbox/src/fault-list.js";
 import { BAIT } from "../../packages/sandbox/src/fault-wire.js";
-import { type Operation, OPERATIONS } from "../../packages/sandbox/src/sandbox.js";
+import type { Operation } from "../../packages/sandbox/src/sandbox.js";
 import { promiseFault } from "../support/promise.js";
 import { legible, revealed } from "../support/revealed.js";
 import {
@@ -28,8 +28,6 @@ const TIMEOUT_MS = 300;
 const HUNG_MS = 30_000;
 /** The number of faults that are played at the same time, each against a service of its own. */
 const PLAYERS = 4;
-
-const PLAYED = [...FAULTS.keys()].filter((_, n) => process.env["FAULTS"] === "all" || n % 6 === 0);
 
 const KEY = "LEAKED-KEY-0123456789";
 const SECRET = "LEAKED-SECRET-0123456789";
@@ -125,12 +123,13 @@ const REGISTRATION = "914.22";
 const RENEWAL = "916.67";
 const TRANSFER = "923.99";
 
-const CASES: readonly Case[] = [
+/** Each fault has names of its own, because signs that a name is premium are remembered. */
+const casesOf = (fault: string): readonly Case[] => [
   {
     operation: "check",
-    path: "/v1/availability?domain=free.af",
+    path: `/v1/availability?domain=free-${fault}.af`,
     status: 200,
-    truth: availability("free.af", "available", usd(REGISTRATION), usd(RENEWAL)),
+    truth: availability(`free-${fault}.af`, "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "check",
@@ -141,15 +140,15 @@ const CASES: readonly Case[] = [
   {
     operation: "check",
     path: "/v1/quotes",
-    question: cart("cart.af", "registration"),
+    question: cart(`cart-${fault}.af`, "registration"),
     status: 200,
-    truth: inCart("cart.af", "registration", "available", REGISTRATION),
+    truth: inCart(`cart-${fault}.af`, "registration", "available", REGISTRATION),
   },
   {
     operation: "quote",
-    path: "/v1/availability?domain=unpriced.af",
+    path: `/v1/availability?domain=unpriced-${fault}.af`,
     status: 200,
-    truth: availability("unpriced.af", "available", usd(REGISTRATION), usd(RENEWAL)),
+    truth: availability(`unpriced-${fault}.af`, "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "quote",
@@ -160,9 +159,9 @@ const CASES: readonly Case[] = [
   {
     operation: "quote",
     path: "/v1/quotes",
-    question: cart("cart.af", "transfer"),
+    question: cart(`cart-${fault}.af`, "transfer"),
     status: 200,
-    truth: inCart("cart.af", "transfer", "not_checked", TRANSFER),
+    truth: inCart(`cart-${fault}.af`, "transfer", "not_checked", TRANSFER),
   },
   {
     operation: "domains",
@@ -195,19 +194,13 @@ const CASES: readonly Case[] = [
   },
 ];
 
-const BALANCE = CASES.find(({ operation }) => operation === "balance");
-
 /** After these, the credential is paused or not used for a while, as it should be. */
-const isPause = (fault: string): boolean => /^(?:status-(?:401|403|429)|limit-.*)$/.test(fault);
+const isPause = (fault: string): boolean => /^(?:status-40[13]|limit-.*)$/.test(fault);
 /** Answers by which an upstream may say that the reseller doesn't manage a domain. They are remembered. */
-const isNotManaged = (fault: string): boolean =>
-  /^(?:status-(?:403|404)|html-404|data-(?:null|empty|missing))$/.test(fault);
+const isNotManaged = (fault: string): boolean => /^(?:status-40[34]|data-null)$/.test(fault);
+/** After these, a name can be premium, and then it has no price. */
+const showsPremium = (fault: string): boolean => fault === "premium-sign" || fault === "price-and-another";
 const isOnConnect = (fault: string): boolean => typeof FAULTS.get(fault)?.play === "string";
-
-/** Answers are rejected no matter what is known, so every fifth fault is enough. */
-const isPlayedAgainstStale = (fault: string): boolean => [...FAULTS.keys()].indexOf(fault) % 5 === 0;
-const isSlow = (fault: string): boolean => fault === "slow";
-
 /** After these, nothing more is received, so the deadline has to end the call. All others end by themselves. */
 const isSilent = (fault: string): boolean => /^(?:silence-.*|drip-.*|slow|switching-.*)$/.test(fault);
 
@@ -270,6 +263,9 @@ function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {
   return { facts, stale: stale === true || source === "stale" };
 }
 
+const premiumLine = z.looseObject({ premium: z.boolean().nullish(), price: z.unknown().optional() });
+const premiumShape = premiumLine.extend({ items: z.array(premiumLine).optional() });
+
 /** Whether nothing in an answer is untrue. Values may be null, and items may be missing from a list. */
 function isWithin(answered: unknown, truth: unknown): boolean {
   if (answered === null || Object.is(answered, truth)) return true;
@@ -285,26 +281,32 @@ const PROBLEMS = new Set(["upstream_failed", "upstream_contract", "upstream_time
 /** Staff see the upstream's texts unchanged, and account amounts that could be true. Nobody could tell that they are wrong. */
 function couldBeTrue(fault: string, { operation }: Case): boolean {
   if (operation === "check" || operation === "quote") return false;
-  if (operation === "balance" && /^(?:price-(?:zero|negative)|currency-(?:other|unknown|none))$/.test(fault))
-    return true;
-  return /^(?:scripts|(?:scripts|templates|paths)-amid)$/.test(fault);
+  if (operation === "balance" && /^(?:price-(?:zero|negative)|currency-other)$/.test(fault)) return true;
+  return fault === "scripts-amid";
 }
 
 /** What is wrong with an answer during a fault, if anything. */
 function defectOf(fault: string, expected: Case, answer: Answer): string | undefined {
   if (answer.status === 200) {
     if (expected.status !== 200) return "reports what doesn't exist";
-    return couldBeTrue(fault, expected) || isWithin(factsOf(answer).facts, expected.truth)
-      ? undefined
-      : "reports what isn't true";
+    const { facts } = factsOf(answer);
+    if (pricesPremium(facts)) return "shows a price for a name that may be premium";
+    const isTrue = isWithin(showsPremium(fault) ? withoutPremium(facts) : facts, expected.truth);
+    return isTrue || couldBeTrue(fault, expected) ? undefined : "reports what isn't true";
   }
   const { code } = problemOf(answer);
-  if (
-    code === "not_found" &&
-    (expected.status === 404 || (expected.operation === "domain" && isNotManaged(fault)))
-  )
-    return undefined;
-  return PROBLEMS.has(code) ? undefined : `reports ${code}`;
+  const mayBeAbsent = expected.status === 404 || (expected.operation === "domain" && isNotManaged(fault));
+  return PROBLEMS.has(code) || (code === "not_found" && mayBeAbsent) ? undefined : `reports ${code}`;
+}
+
+/** Whether a name or a line of a cart counts as premium and has a price, which could only be that of an ordinary name. */
+function pricesPremium(facts: unknown): boolean {
+  const { items = [], premium, price } = premiumShape.parse(facts);
+  return [{ premium, price }, ...items].some((one) => one.premium === true && (one.price ?? null) !== null);
+}
+
+function withoutPremium(facts: unknown): unknown {
+  return JSON.parse(JSON.stringify(facts), (key, value: unknown) => (key === "premium" ? null : value));
 }
 
 function isCorrect(expected: Case, answer: Answer): boolean {
@@ -322,14 +324,14 @@ function leaksIn(text: string, audience: "visitor" | "staff" | "staff, with text
   ]);
 }
 
+/** Plays one fault after another against a service of its own. */
 class FaultPlayer {
   readonly #service: Service;
   readonly #clock: FrozenClock;
   readonly #elsewhere: string;
   #fault = "";
+  #cases: readonly Case[] = [];
   #defects: string[] = [];
-  /** Whether an operation has failed and hasn't been retried since. The success of another doesn't make it healthy. */
-  #hasFailed = false;
   /** How many calls the metrics were ahead of the sandbox at the last comparison. */
   #callsAhead = 0;
 
@@ -339,23 +341,32 @@ class FaultPlayer {
     this.#elsewhere = elsewhere;
   }
 
-  /** Plays the fault against a service that knows nothing, then only prices, then only stale facts. Returns what went wrong. */
-  async play(fault: string): Promise<string[]> {
+  close(): Promise<void> {
+    return this.#service.close();
+  }
+
+  /** Plays the fault against a service that knows nothing, then only prices, then, if asked to, only stale facts. Returns what went wrong. */
+  async play(fault: string, againstStale: boolean): Promise<string[]> {
     const { log } = this.#service;
     this.#fault = fault;
+    this.#cases = casesOf(fault);
     this.#defects = [];
     this.#clock.shift(PAST_EVERYTHING_MS);
     const logged = log.length;
 
-    await this.#playFault("with nothing known", ["quote", "domains", "domain", "balance", "tier"]);
-    await this.#playFault("with prices known", ["check"]);
+    const outcomes = await this.#strike("with nothing known", [
+      "quote",
+      "domains",
+      "domain",
+      "balance",
+      "tier",
+    ]);
+    outcomes.push(...(await this.#strike("with prices known", ["check"])));
+    await this.#checkReports("during the fault", outcomes);
     await this.#checkHealthy();
-    if (isPlayedAgainstStale(fault)) {
+    if (againstStale) {
       this.#clock.shift(PAST_FRESH_MS);
-      await this.#playFault(
-        "with everything stale",
-        OPERATIONS.filter((operation) => operation !== "quote"),
-      );
+      await this.#strike("with everything stale", ["check", "domains", "domain", "balance", "tier"]);
       await this.#checkHealthy();
     }
     for (const line of log.slice(logged)) {
@@ -366,36 +377,27 @@ class FaultPlayer {
     return this.#defects;
   }
 
-  close(): Promise<void> {
-    return this.#service.close();
-  }
-
-  async #playFault(when: string, operations: readonly Operation[]): Promise<void> {
+  /** Sends every question about these operations while the fault is set. Returns "correct" or the code for each answer. */
+  async #strike(when: string, operations: readonly Operation[]): Promise<string[]> {
     const { control } = this.#service.sandbox;
-    const request = {
-      fault: this.#fault,
-      elsewhere: this.#elsewhere,
-      ms: isSlow(this.#fault) ? HUNG_MS : 200,
-    };
-    const cases = CASES.filter(({ operation }) => operations.includes(operation));
-    const expected = (operation: Operation): number =>
-      cases.filter((one) => one.operation === operation).length;
-    const notPlayed = (): string[] =>
+    const cases = this.#cases.filter(({ operation }) => operations.includes(operation));
+    const isPlayed = (): boolean =>
       control
         .faults()
-        .active.flatMap(({ operation, struck }) =>
-          operation === "all" || struck >= expected(operation) ? [] : operation,
+        .active.every(
+          ({ operation, struck }) =>
+            operation === "all" || struck >= cases.filter((one) => one.operation === operation).length,
         );
+    const ms = this.#fault === "slow" ? HUNG_MS : 200;
     for (const target of isOnConnect(this.#fault) ? (["all"] as const) : operations)
-      control.setFault(target, request);
+      control.setFault(target, { fault: this.#fault, elsewhere: this.#elsewhere, ms });
 
     const outcomes: string[] = [];
     const ask = async (one: Case): Promise<void> => {
       const answer = await this.#ask(one);
       outcomes.push(answer.status === 200 ? "correct" : problemOf(answer).code);
       const defect = defectOf(this.#fault, one, answer);
-      if (defect !== undefined)
-        this.#defects.push(`${nameOf(one)} ${when} ${defect}: ${answer.text.slice(0, 300)}`);
+      if (defect !== undefined) this.#report(one, `${when} ${defect}`, answer);
     };
     const hung = setTimeout(() => {
       this.#defects.push(`a request ${when} waits for longer than the deadline`);
@@ -409,42 +411,40 @@ class FaultPlayer {
     } else {
       const answered = Promise.all(cases.map(ask));
       if (isSilent(this.#fault)) {
-        await until(() => notPlayed().length === 0, `${this.#fault} ${when}`);
+        await until(isPlayed, `${this.#fault} ${when}`);
         this.#clock.advance(TIMEOUT_MS);
       }
       await answered;
     }
     clearTimeout(hung);
-    if (notPlayed().length > 0)
-      this.#defects.push(`${when}, the fault wasn't played for every ${notPlayed().join(", ")}`);
+    if (!isPlayed()) this.#defects.push(`${when}, the fault wasn't played for every question`);
     control.clearFaults();
-    await this.#checkReports(when, outcomes);
     if (isSilent(this.#fault)) this.#clock.advance(TIMEOUT_MS);
     if (isPause(this.#fault)) this.#clock.shift(PAST_PAUSES_MS);
+    return outcomes;
   }
 
   /** Checks that every answer is correct immediately, or, where values were missing or plausible, once it is requested again. */
   async #checkHealthy(): Promise<void> {
+    const balance = this.#cases.find(({ operation }) => operation === "balance");
     // A refused credential is tried with one call.
-    if (isPause(this.#fault) && BALANCE !== undefined) await this.#ask(BALANCE);
+    if (isPause(this.#fault) && balance !== undefined) await this.#ask(balance);
+    const incomplete: Case[] = [];
     await Promise.all(
-      CASES.map(async (one) => {
+      this.#cases.map(async (one) => {
         const answer = await this.#ask(one);
         if (isCorrect(one, answer)) return;
-        const defect = `${nameOf(one)} isn't correct after the fault: ${answer.text.slice(0, 300)}`;
-        if (defectOf(this.#fault, one, answer) !== undefined || answer.status >= 500)
-          this.#defects.push(defect);
-        else this.#incomplete.push(one);
+        const isUntrue = defectOf(this.#fault, one, answer) !== undefined;
+        if (showsPremium(this.#fault) && !isUntrue) return;
+        if (isUntrue || answer.status >= 500) this.#report(one, "isn't correct after the fault", answer);
+        else incomplete.push(one);
       }),
     );
-    this.#hasFailed = false;
     await this.#checkReports("after the fault", ["correct"]);
-    if (this.#incomplete.length === 0) return;
-    this.#clock.shift(PAST_FRESH_MS);
-    for (const one of this.#incomplete.splice(0)) {
+    if (incomplete.length > 0) this.#clock.shift(PAST_FRESH_MS);
+    for (const one of incomplete) {
       const answer = await this.#ask(one);
-      if (!isCorrect(one, answer))
-        this.#defects.push(`${nameOf(one)} isn't correct long after the fault: ${answer.text.slice(0, 300)}`);
+      if (!isCorrect(one, answer)) this.#report(one, "isn't correct long after the fault", answer);
     }
   }
 
@@ -467,37 +467,34 @@ class FaultPlayer {
       if (ofCheck(name) !== ["pass", "warn", "fail"].indexOf(check.status))
         report(`the metrics differ from health about ${name}`);
     if ((await this.#service.ask("/readyz")).status !== 200) report("the service isn't ready");
-    const failures = outcomes.filter((outcome) => outcome.startsWith("upstream_"));
-    if (failures.length === outcomes.length && checks.upstream[0].status === "pass")
+    const upstream = checks.upstream[0].status;
+    if (outcomes.every((outcome) => outcome.startsWith("upstream_")) && upstream === "pass")
       report("health passes although every call failed");
-    this.#hasFailed ||= outcomes.some((outcome) => outcome !== "correct");
-    if (!this.#hasFailed && checks.upstream[0].status !== "pass")
+    if (outcomes.every((outcome) => outcome === "correct") && upstream !== "pass")
       report(`health is ${JSON.stringify(checks)}`);
 
+    // The sandbox can't count calls that never arrive.
     if (isOnConnect(this.#fault) ? ahead() < this.#callsAhead : ahead() !== this.#callsAhead)
       report(`the metrics are ${ahead() - this.#callsAhead} calls ahead of the sandbox`);
     this.#callsAhead = ahead();
   }
 
-  readonly #incomplete: Case[] = [];
-
   async #ask(one: Case): Promise<Answer> {
     const answer = await this.#service.ask(one.path, one.question);
-    const whole = legible(answer);
     const isStaff = one.question === staff;
     const audience = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with texts" : "staff") : "visitor";
     if (answer.status === 200 && one.question?.method === "POST") {
       const defect = promiseFault(answer.body);
-      if (defect !== undefined) this.#defects.push(`${nameOf(one)} ${defect}: ${answer.text.slice(0, 300)}`);
+      if (defect !== undefined) this.#report(one, defect, answer);
     }
-    for (const leak of leaksIn(whole, audience))
-      this.#defects.push(`${nameOf(one)} leaks ${leak}: ${whole.slice(-300)}`);
+    const leaks = leaksIn(legible(answer), audience);
+    if (leaks.length > 0) this.#report(one, `leaks ${leaks.join(", ")}`, answer);
     return answer;
   }
-}
 
-function nameOf({ path, question }: Case): string {
-  return `${question?.method ?? "GET"} ${path}`;
+  #report({ path, question }: Case, what: string, { text }: Answer): void {
+    this.#defects.push(`${question?.method ?? "GET"} ${path} ${what}: ${text.slice(0, 300)}`);
+  }
 }
 
 let elsewhere: Server;
@@ -527,12 +524,15 @@ beforeAll(async () => {
       return new FaultPlayer(service, clock, `http://127.0.0.1:${port}`);
     }),
   );
-  const waiting = [...PLAYED];
+  const waiting = [...FAULTS.keys()].entries();
   try {
     await Promise.all(
       players.map(async (player) => {
-        for (let fault = waiting.shift(); fault !== undefined; fault = waiting.shift())
-          results.set(fault, await player.play(fault).catch((error: unknown) => [String(error)]));
+        for (const [n, fault] of waiting)
+          results.set(
+            fault,
+            await player.play(fault, n % 10 === 0).catch((error: unknown) => [String(error)]),
+          );
       }),
     );
   } finally {
@@ -547,17 +547,12 @@ afterAll(
     }),
 );
 
-test("there are at least a hundred faults, each with a description", () => {
-  expect(FAULTS.size).toBeGreaterThanOrEqual(100);
-  for (const { what } of FAULTS.values()) expect(what).toMatch(/^\S.*\.$/);
-});
-
 test("redirects aren't followed", () => {
   expect(elsewhereVisits).toBe(0);
 });
 
 describe("the fault", () => {
-  test.each(PLAYED)("%s causes no wrong, late or leaky answer", (fault) => {
+  test.each([...FAULTS.keys()])("%s causes no wrong, late or leaky answer", (fault) => {
     expect(results.get(fault)).toEqual([]);
   });
 });

@@ -2,34 +2,19 @@
 import { describe, expect, test } from "@jest/globals";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
+import { openStream } from "../support/event-stream.js";
 import { processes } from "../support/processes.js";
+import { exchange } from "../support/raw.js";
 import { callsOf, CHECK, PRICING, until } from "../support/service.js";
 import { AVAILABLE } from "../upstream/support/bench.js";
 import { startStub, success } from "../upstream/support/stub.js";
 
 const here = processes();
-
-test("a body in a charset that isn't UTF-8 is refused and doesn't end the process", async () => {
-  const service = here.start();
-  await service.listening;
-  for (const charset of ["utf-7", "utf-7-imap", "utf-16", "utf-32", "iso-8859-1", "gbk"]) {
-    const headers = { "Content-Type": `application/json; charset=${charset}` };
-    const { status } = await service.ask("/v1/quotes", { method: "POST", headers, body: "{}" });
-    expect([charset, [400, 415].includes(status)]).toEqual([charset, true]);
-  }
-  expect((await service.ask("/livez")).status).toBe(200);
-});
-
-test("the service keeps running after the reader of its log has gone", async () => {
-  const service = here.start();
-  await service.listening;
-  service.child.stdout?.destroy();
-  for (let n = 0; n < 3; n += 1) expect((await service.ask("/livez")).status).toBe(200);
-  expect(service.child.exitCode).toBeNull();
-});
+const UNFINISHED_CART =
+  "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{";
 
 test("a request's ids are on all of its log lines and go upstream, and nothing else that the client sent does", async () => {
   const stub = await startStub((socket, seen) => {
@@ -67,20 +52,8 @@ test("a request's ids are on all of its log lines and go upstream, and nothing e
 
     const checks = stub.seen.filter(({ path }) => path === "/api/v1/domains/check");
     const [{ headers }] = z.tuple([z.looseObject({ headers: z.map(z.string(), z.string()) })]).parse(checks);
-    expect([...headers.keys()].sort()).toEqual(
-      [
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "traceparent",
-        "user-agent",
-        "x-request-id",
-        "x-service-key",
-        "x-service-secret",
-      ].sort(),
+    expect([...headers.keys()].toSorted().join(" ")).toBe(
+      "accept accept-encoding connection content-length content-type host traceparent user-agent x-request-id x-service-key x-service-secret",
     );
     expect(headers.get("x-request-id")).toBe("one-of-two");
     expect(headers.get("traceparent")).toMatch(
@@ -134,35 +107,26 @@ test("an error that nothing catches ends the process with 1 and one line, withou
 });
 
 describe("stopping", () => {
-  test("finishes requests in flight, accepts no new ones, and exits with 0", async () => {
+  test("serves everything for DRAIN_MS, so that balancers can notice, then finishes what is in flight and accepts nothing new", async () => {
     const { sandbox, env } = await here.upstream();
-    const service = here.start(env);
+    const service = here.start({ ...env, DRAIN_MS: "1500" });
     await service.listening;
     await until(() => callsOf(sandbox) >= 29, "the last startup call");
-    sandbox.control.setBehaviour({ afterMs: 400 });
-    const answer = service.ask("/v1/availability?domain=kabul.af");
+    sandbox.control.setBehaviour({ afterMs: 2500 });
+    const slow = service.ask("/v1/availability?domain=kabul.af");
     await until(() => callsOf(sandbox, CHECK) === 1, "the call");
     const ended = service.stop();
-    expect(await answer).toMatchObject({ status: 200, body: { status: "available" } });
+    await until(() => service.stdout.some((line) => line.includes('"server.stopping"')), "the stop");
+    const ready = await service.ask("/readyz");
+    expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
+    for (const path of ["/v1/prices", "/docs"]) {
+      const { status, headers } = await service.ask(path);
+      expect([path, status, headers["connection"]]).toEqual([path, 200, "close"]);
+    }
+    expect(await slow).toMatchObject({ status: 200, body: { status: "available" } });
     expect(await ended).toBe(0);
     await expect(service.ask("/livez")).rejects.toThrow();
     expect(service.stdout.at(-1)).toContain("server.stopped");
-  });
-
-  test("still serves everything for DRAIN_MS, so that balancers can notice, before it closes the port", async () => {
-    const service = here.start({ DRAIN_MS: "1500" });
-    await service.listening;
-    const stopped = service.stop();
-    await until(() => service.stdout.some((line) => line.includes('"server.stopping"')), "the stop");
-    const [ready, prices, page] = [
-      await service.ask("/readyz"),
-      await service.ask("/v1/prices"),
-      await service.ask("/"),
-    ];
-    expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
-    for (const { status, headers } of [prices, page])
-      expect([status, headers["connection"]]).toEqual([200, "close"]);
-    expect(await stopped).toBe(0);
   });
 
   test("while it still starts, exits with 0 as well", async () => {
@@ -181,138 +145,99 @@ describe("stopping", () => {
     silentRedis.close();
   }, 15_000);
 
-  test("rejects requests that wait for a call which couldn't finish in time", async () => {
+  test("ends streams, and refuses requests that wait for a call which couldn't finish in time", async () => {
     const { env } = await here.upstream();
     const service = here.start({
       ...env,
       QUOTA_COLD_START: "assume-spent",
       UPSTREAM_RATE_HEADROOM: "0",
-      UPSTREAM_RATE_WINDOW_MS: "10000",
+      UPSTREAM_RATE_WINDOW_MS: "20000",
       QUOTA_MAX_WAIT_MS: "60000",
       UPSTREAM_TIMEOUT_MS: "1000",
       SHUTDOWN_GRACE_MS: "1500",
     });
-    await service.listening;
+    const port = await service.listening;
+    const stream = await openStream({ port }, "/v1/search?q=google");
     const answer = service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/livez");
     const ended = service.stop();
+    const events = await stream.whole();
+    expect(events.map(({ event }) => event)).toEqual(["result", "result", "result", "result", "done"]);
+    expect(events.at(-1)?.data).toEqual({ complete: false });
     expect(await answer).toMatchObject({ status: 503, body: { code: "shutting_down", retryAfter: 1 } });
     expect(await ended).toBe(0);
   });
 
-  test("rejects requests whose call takes longer than SHUTDOWN_GRACE_MS, instead of closing their connections", async () => {
+  test("waits at most SHUTDOWN_GRACE_MS: for calls, whose requests are refused then, for clients that never finish theirs, and for a log without a reader", async () => {
     const { sandbox, env } = await here.upstream();
     const service = here.start({ ...env, SHUTDOWN_GRACE_MS: "300" });
-    await service.listening;
+    const port = await service.listening;
+    service.child.stdout?.destroy();
     await until(() => callsOf(sandbox) >= 29, "the last startup call");
+    for (let n = 0; n < 3; n += 1) expect((await service.ask("/livez")).status).toBe(200);
     sandbox.control.setBehaviour({ afterMs: 3000 });
     const answers = ["/v1/availability?domain=kabul.af", "/v1/search?q=herat"].map((path) =>
       service.ask(path),
     );
     await until(() => callsOf(sandbox, CHECK) >= 2, "the calls");
+    const unfinished = ["", "GET /livez HTTP/1.1\r\nHost: a\r\n", UNFINISHED_CART].map((text) =>
+      exchange(port, text).catch(() => ""),
+    );
+    await service.ask("/livez");
     const ended = service.stop();
     for (const answer of answers)
       expect(await answer).toMatchObject({ status: 503, body: { code: "shutting_down", retryAfter: 1 } });
     expect(await ended).toBe(0);
+    await Promise.all(unfinished);
   });
-
-  test("waits at most SHUTDOWN_GRACE_MS for clients that never finish their request", async () => {
-    const service = here.start({ SHUTDOWN_GRACE_MS: "300" });
-    const port = await service.listening;
-    const unfinished = [
-      "GET /livez HTTP/1.1\r\nHost: a\r\n",
-      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
-      "",
-    ];
-    const sockets = await Promise.all(
-      unfinished.map(
-        (text) =>
-          new Promise<ReturnType<typeof connect>>((done) => {
-            const socket = connect(port, "127.0.0.1", () => {
-              socket.write(text, () => {
-                done(socket);
-              });
-            });
-            socket.on("error", () => undefined);
-          }),
-      ),
-    );
-    await service.ask("/livez");
-    expect(await service.stop()).toBe(0);
-    for (const socket of sockets) socket.destroy();
-  }, 8000);
 });
 
-describe("a restart", () => {
-  test("serves prices at once, even if none can be asked for, from files that only the owner can read", async () => {
-    const { sandbox, env } = await here.upstream();
-    const first = here.start(env);
-    await first.listening;
-    const stateDir = join(here.folder, "state");
-    await until(() => existsSync(join(stateDir, "prices.json")), "the save of the prices");
-    const before = await first.ask("/v1/prices");
-    expect(await first.stop()).toBe(0);
-    expect(callsOf(sandbox, PRICING)).toBe(28);
+test("after a restart the saved prices are shown even if the upstream fails, those of another credential aren't used, and premium names are still known, also after a kill", async () => {
+  const { sandbox, env } = await here.upstream();
+  const stateDir = join(here.folder, "state");
+  const savedNames = (): string[] =>
+    readdirSync(stateDir).filter((file) => /^name-kinds\..*json$/.test(file));
+  const first = here.start(env);
+  await first.listening;
+  await until(() => existsSync(join(stateDir, "prices.json")), "the save of the prices");
+  expect(callsOf(sandbox, PRICING)).toBe(28);
+  expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
+  await until(() => savedNames().length > 0, "the save of the name");
+  const before = await first.ask("/v1/prices");
+  expect(await first.stop()).toBe(0);
 
-    const files = readdirSync(stateDir, { recursive: true, encoding: "utf8" }).map((name) =>
-      join(stateDir, name),
-    );
-    expect(files.length).toBeGreaterThan(1);
-    expect(statSync(stateDir).mode & 0o077).toBe(0);
-    for (const file of files) expect([file, statSync(file).mode & 0o077]).toEqual([file, 0]);
-    const { key, secret } = sandbox.credential();
-    for (const file of files.filter((name) => statSync(name).isFile()))
-      expect(readFileSync(file, "latin1")).not.toMatch(new RegExp(`${key}|${secret}`));
+  const { key, secret } = sandbox.credential();
+  expect(statSync(stateDir).mode & 0o077).toBe(0);
+  for (const name of readdirSync(stateDir, { recursive: true, encoding: "utf8" })) {
+    const file = join(stateDir, name);
+    expect([file, statSync(file).mode & 0o077]).toEqual([file, 0]);
+    if (statSync(file).isFile())
+      expect(readFileSync(file, "latin1")).not.toMatch(new RegExp(`${key}|${secret}|gold`));
+  }
 
-    sandbox.control.setFault("quote", { fault: "status-500" });
-    const second = here.start({ ...env, QUOTA_COLD_START: "assume-spent" });
-    await second.listening;
-    const after = await second.ask("/v1/prices");
-    expect([after.status, after.body]).toEqual([200, before.body]);
-    expect(after.headers["etag"]).toBe(before.headers["etag"]);
-    // The record of the window was kept as well: the second process knows what the first one spent.
-    const name = await second.ask("/v1/availability?domain=kabul.af");
-    expect(name.status).toBe(200);
+  sandbox.control.setFault("quote", { fault: "status-500" });
+  const second = here.start({ ...env, QUOTA_COLD_START: "assume-spent" });
+  await second.listening;
+  const after = await second.ask("/v1/prices");
+  expect([after.status, after.body]).toEqual([200, before.body]);
+  expect(after.headers["etag"]).toBe(before.headers["etag"]);
+  // The record of the window was kept as well: the second process knows what the first one spent.
+  expect((await second.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+  second.child.kill("SIGKILL");
+  await second.exited;
+
+  sandbox.control.clearFaults();
+  const loaded = callsOf(sandbox, PRICING) + 28;
+  const rotated = sandbox.control.rotate(key);
+  const third = here.start({
+    ...env,
+    UPSTREAM_SERVICE_KEY: rotated.key,
+    UPSTREAM_SERVICE_SECRET: rotated.secret,
   });
-
-  test("remembers which names are premium, even after a kill and with another credential", async () => {
-    const { sandbox, env } = await here.upstream();
-    const first = here.start(env);
-    await first.listening;
-    await until(() => existsSync(join(here.folder, "state", "prices.json")), "the save of the prices");
-    expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
-    const saved = (): string[] =>
-      readdirSync(join(here.folder, "state")).filter((file) => /^name-kinds\..*json$/.test(file));
-    await until(() => saved().length > 0, "the save of the name");
-    first.child.kill("SIGKILL");
-    await first.exited;
-
-    const loaded = callsOf(sandbox, PRICING) + 28;
-    const { key, secret } = sandbox.control.rotate(sandbox.credential().key);
-    const second = here.start({ ...env, UPSTREAM_SERVICE_KEY: key, UPSTREAM_SERVICE_SECRET: secret });
-    await second.listening;
-    await until(() => callsOf(sandbox, PRICING) >= loaded, "the load of the prices with the new credential");
-    const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
-    const cart = await second.ask("/v1/quotes", { method: "POST", body: { items } });
-    expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
-    for (const file of saved())
-      expect(readFileSync(join(here.folder, "state", file), "utf8")).not.toContain("gold");
-  });
-
-  test("with another credential doesn't use the prices of the previous one", async () => {
-    const { sandbox, env } = await here.upstream();
-    const first = here.start(env);
-    await first.listening;
-    await until(() => existsSync(join(here.folder, "state", "prices.json")), "the save of the prices");
-    await first.stop();
-    const other = sandbox.credential("big");
-    const second = here.start({
-      ...env,
-      UPSTREAM_SERVICE_KEY: other.key,
-      UPSTREAM_SERVICE_SECRET: other.secret,
-    });
-    await second.listening;
-    await until(() => callsOf(sandbox, PRICING) === 56, "the load of the other credential's price list");
-    expect(second.stdout.some((line) => line.includes("saved.foreign"))).toBe(true);
-  });
+  await third.listening;
+  await until(() => callsOf(sandbox, PRICING) >= loaded, "the load of the prices with the new credential");
+  expect(third.stdout.some((line) => line.includes("saved.foreign"))).toBe(true);
+  const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
+  const cart = await third.ask("/v1/quotes", { method: "POST", body: { items } });
+  expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
 });

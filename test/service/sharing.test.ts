@@ -51,21 +51,20 @@ test(`${MANY} simultaneous requests for a new name make one call`, () =>
 
 test("simultaneous requests make one call even if the first client disconnects during it", () =>
   withService(async (service, agent) => {
-    service.sandbox.control.setBehaviour({ afterMs: 1500 });
+    const hold = service.sandbox.control.hold({ operation: "check" });
     const first = request({ host: "127.0.0.1", port: service.port, path: PATH, agent: false });
-    const hungUp = new Promise((done) => first.on("close", done));
     first.on("error", () => undefined);
     first.end();
-    await until(() => service.calls(CHECK) === 1);
+    await hold.caught();
     const ask = asker(service.port, agent);
     const others = Promise.all(Array.from({ length: MANY - 1 }, () => ask(PATH)));
     await until(async () => (await openSockets(service)) > MANY / 2, "the arrival of the others");
     first.destroy();
-    await hungUp;
+    await until(() => service.log.some((line) => line.includes('"status":499')), "the hang-up");
+    hold.release();
     const answers = await others;
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(service.calls(CHECK)).toBe(1);
-    await until(() => service.log.some((line) => line.includes('"status":499')));
     expect(service.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   }));
 

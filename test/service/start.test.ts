@@ -1,39 +1,20 @@
-/** How `node dist/main.js` starts, or says why it doesn't. */
+/** How `node dist/main.js` starts, or says why it doesn't, and what it says of secret files that change later. */
 import { describe, expect, test } from "@jest/globals";
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { newPromiseKey } from "../../src/retail/promise.js";
 import { startFailure } from "../../src/start-failure.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { processes } from "../support/processes.js";
-import type { ServiceProcess } from "../support/service.js";
+import { type Service, type ServiceProcess, startService } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const here = processes();
 
-/** Starts the service, expects it to exit with 1 and to print one line per invalid setting, and returns these lines. */
-async function rejection(env: Readonly<Record<string, string>>): Promise<string[]> {
-  const service = here.start(env);
-  expect(await service.exited).toBe(1);
-  expect(service.stdout).toEqual([]);
-  for (const line of service.stderr) expect(line).toMatch(/^[A-Z_]+: \S/);
-  return service.stderr;
-}
-
-const settingsIn = (lines: readonly string[]): string[] =>
-  lines.map((line) => line.slice(0, line.indexOf(":")));
-
 describe("a start", () => {
-  test("logs the created staff token and where it listens even at log level error", async () => {
-    const service = here.start({ LOG_LEVEL: "error" });
-    const port = await service.listening;
-    expect(await service.stop()).toBe(0);
-    const events = service.stdout.map(
-      (line) => z.looseObject({ event: z.string() }).parse(JSON.parse(line)).event,
-    );
-    expect(events).toEqual(["staff.token.created", "server.listening"]);
-    expect(service.stdout[1]).toContain(`listening on port ${port}`);
-  });
-
   test("without settings uses the embedded sandbox, says so, and logs once where it listens", async () => {
     const service = here.start();
     const port = await service.listening;
@@ -45,6 +26,7 @@ describe("a start", () => {
     expect((await service.ask("/health")).body).toMatchObject({
       description: expect.stringMatching(/sandbox/),
     });
+    expect((await service.ask("/")).text).toContain("<html");
     expect(await service.stop()).toBe(0);
     const listeningLines = service.stdout.filter((line) => line.includes("listening"));
     expect(listeningLines).toHaveLength(1);
@@ -57,96 +39,40 @@ describe("a start", () => {
     expect(existsSync(join(here.folder, "state"))).toBe(false);
   });
 
-  test("in production without settings names each missing one on its own line, and exits with 1", async () => {
-    const missing = settingsIn(await rejection({ NODE_ENV: "production" }));
-    expect(missing.sort()).toEqual(["UPSTREAM_BASE_URL", "UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]);
-  });
-
-  test("with malformed settings names each of them and quotes no secret", async () => {
+  test("in production with missing and malformed settings, and pipes or devices as files, prints one line for each, quotes no secret, and exits with 1", async () => {
+    const pipe = join(here.folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
     const env = {
+      NODE_ENV: "production",
       PORT: "80a",
-      UPSTREAM_BASE_URL: "ftp://registry.example",
       UPSTREAM_SERVICE_KEY: "only-the-key",
       UPSTREAM_RATE_LIMIT: "0",
       UPSTREAM_TIMEOUT_MS: "-1",
       QUOTA_COLD_START: "maybe",
       TRUST_PROXY_HOPS: "true",
-      STAFF_TOKENS: "me:nothash:read",
       CORS_ORIGINS: "https://www.example.af/",
+      STAFF_TOKENS: "me:nothash:read",
       LOG_LEVEL: "loud",
-      RETAIL_CONFIG: join(here.folder, "absent.yaml"),
       SHUTDOWN_GRACE_MS: "1e3",
-    };
-    const lines = await rejection(env);
-    expect(new Set(settingsIn(lines))).toEqual(
-      new Set([
-        ...Object.keys(env).filter((name) => name !== "UPSTREAM_SERVICE_KEY"),
-        "UPSTREAM_SERVICE_SECRET",
-      ]),
-    );
-    expect(lines.join("\n")).not.toMatch(/only-the-key|nothash/);
-  });
-
-  test("prints each fault of SANDBOX_CONFIG on its own line, together with faults of other settings", async () => {
-    const file = join(here.folder, "sandbox.yaml");
-    const world = readFileSync("config/sandbox.yaml", "utf8");
-    writeFileSync(
-      file,
-      world.replace("takenPercent: ", "takenPercent: 1").replace("nameservers:", "nameserver:"),
-    );
-    const faults = settingsIn(await rejection({ SANDBOX_CONFIG: file, PORT: "80a" }));
-    expect(faults).toEqual(["PORT", "SANDBOX_CONFIG", "SANDBOX_CONFIG", "SANDBOX_CONFIG"]);
-    writeFileSync(file, "a: [\n");
-    expect(await rejection({ SANDBOX_CONFIG: file })).toEqual([
-      expect.stringMatching(/^SANDBOX_CONFIG: not YAML: .* at line \d, column \d$/),
-    ]);
-  });
-
-  test("with a secret given both by value and by file is rejected", async () => {
-    const file = join(here.folder, "key");
-    writeFileSync(file, "from-the-file");
-    const lines = await rejection({
-      UPSTREAM_BASE_URL: "https://registry.example",
-      UPSTREAM_SERVICE_KEY: "by-value",
-      UPSTREAM_SERVICE_KEY_FILE: file,
-      UPSTREAM_SERVICE_SECRET: "a-secret",
-    });
-    expect(settingsIn(lines)).toEqual(["UPSTREAM_SERVICE_KEY"]);
-  });
-
-  test("with a pipe or a device as a file is rejected instead of waiting for it", async () => {
-    const pipe = join(here.folder, "pipe");
-    execFileSync("mkfifo", [pipe]);
-    const files = {
       RETAIL_CONFIG: pipe,
       CACHE_CONFIG: "/dev/zero",
-      STAFF_TOKENS_FILE: pipe,
+      UPSTREAM_STANDBY_KEY_FILE: pipe,
       PROMISE_PRIVATE_KEY_FILE: "/proc/kmsg",
     };
-    expect(new Set(settingsIn(await rejection(files)))).toEqual(new Set(Object.keys(files)));
-  });
-
-  test("with a secret's file that is missing or empty says which of the two", async () => {
-    const empty = join(here.folder, "empty");
-    writeFileSync(empty, "");
-    const lines = await rejection({
-      STAFF_TOKENS_FILE: join(here.folder, "absent"),
-      PROMISE_PRIVATE_KEY_FILE: empty,
-    });
-    expect(new Set(lines)).toEqual(
+    const { NODE_ENV: _, UPSTREAM_SERVICE_KEY: _key, ...malformed } = env;
+    const service = here.start(env);
+    expect(await service.exited).toBe(1);
+    expect(service.stdout).toEqual([]);
+    for (const line of service.stderr) expect(line).toMatch(/^[A-Z_]+: \S/);
+    expect(new Set(service.stderr.map((line) => line.slice(0, line.indexOf(":"))))).toEqual(
       new Set([
-        "STAFF_TOKENS_FILE: names a file that doesn't exist",
-        "PROMISE_PRIVATE_KEY_FILE: must name a regular file that isn't empty",
+        ...Object.keys(malformed),
+        "UPSTREAM_BASE_URL",
+        "UPSTREAM_SERVICE_SECRET",
+        "UPSTREAM_STANDBY_SECRET",
       ]),
     );
-  });
-
-  test("in production with an upstream on plain HTTP is rejected, unless the upstream is on loopback", async () => {
-    const credential = { UPSTREAM_SERVICE_KEY: "k", UPSTREAM_SERVICE_SECRET: "s", NODE_ENV: "production" };
-    const lines = await rejection({ ...credential, UPSTREAM_BASE_URL: "http://registry.example" });
-    expect(settingsIn(lines)).toEqual(["UPSTREAM_BASE_URL"]);
-    const local = here.start({ ...credential, UPSTREAM_BASE_URL: "http://127.0.0.1:9" });
-    expect(await local.listening).toBeGreaterThan(0);
+    expect(service.stderr.join("\n")).not.toMatch(/only-the-key|nothash/);
   });
 
   const failure = z.strictObject({
@@ -168,13 +94,18 @@ describe("a start", () => {
     return failure.parse(JSON.parse(line));
   }
 
-  test("on a port that is in use exits with 1 and one line that names the port and the remedy", async () => {
-    const first = here.start();
-    const port = String(await first.listening);
+  test("logs the created staff token and where it listens even at log level error, and its port can't be used by another", async () => {
+    const service = here.start({ LOG_LEVEL: "error" });
+    const port = String(await service.listening);
     expect(await failureOf(here.start({ PORT: port }))).toMatchObject({
       setting: "PORT",
       reason: expect.stringContaining(port),
     });
+    expect(await service.stop()).toBe(0);
+    const events = service.stdout.map(
+      (line) => z.looseObject({ event: z.string() }).parse(JSON.parse(line)).event,
+    );
+    expect(events).toEqual(["staff.token.created", "server.listening"]);
   });
 
   test.each(["203.0.113.7", "no.such.host.invalid"])(
@@ -187,7 +118,27 @@ describe("a start", () => {
     },
   );
 
-  test("from an incomplete package doesn't blame a setting", async () => {
+  test("in production may use an upstream on loopback with plain HTTP; beside it, the same credential and STATE_DIR are refused with advice that keeps both within one quota", async () => {
+    const { env } = await here.upstream();
+    await here.start({ ...env, NODE_ENV: "production" }).listening;
+    const { setting, remedy } = await failureOf(here.start(env));
+    // Two folders alone would be two records, each with the whole budget.
+    expect([setting, remedy]).toEqual(["STATE_DIR", "stop it, or run several replicas with REDIS_URL"]);
+  });
+
+  test("with a STATE_DIR that can't be a folder exits with 1 and one line that names the path", async () => {
+    const { env } = await here.upstream();
+    const file = join(here.folder, "a-file");
+    writeFileSync(file, "");
+    // In /proc, Node's own recursive mkdir never returns.
+    for (const STATE_DIR of [file, "/proc/state/below"])
+      expect(await failureOf(here.start({ ...env, STATE_DIR }))).toMatchObject({
+        setting: "STATE_DIR",
+        reason: `${STATE_DIR} can't be a folder.`,
+      });
+  });
+
+  test("from an incomplete package doesn't blame a setting", () => {
     const copied = join(here.folder, "package");
     for (const part of ["dist", "config", "package.json"])
       cpSync(part, join(copied, part), { recursive: true });
@@ -205,53 +156,127 @@ describe("a start", () => {
     });
   });
 
-  test("beside a process with the same credential and STATE_DIR is advised only what keeps both within one quota", async () => {
-    const { env } = await here.upstream();
-    await here.start(env).listening;
-    const { setting, remedy } = await failureOf(here.start(env));
-    // Two folders alone would be two records, each with the whole budget.
-    expect([setting, remedy]).toEqual(["STATE_DIR", "stop it, or run several replicas with REDIS_URL"]);
-  });
-
-  test("without space for STATE_DIR is advised to free it, not to choose another folder", () => {
-    const full = Object.assign(new Error("ENOSPC"), {
-      code: "ENOSPC",
-      syscall: "write",
-      path: "/data/ledger",
-    });
-    const line = startFailure(full, { listen: { host: "::", port: 1 }, stateDir: "/data" });
+  test.each([
+    ["a full disk", "ENOSPC", "write", "There is no space left for FOLDER.", "free up space"],
+    [
+      "a file of another user, as after a probe by root,",
+      "EACCES",
+      "open",
+      "This user can't read and write FOLDER/ledger.",
+      "make this user its owner (chown)",
+    ],
+    [
+      "a folder of another user",
+      "EACCES",
+      "mkdir",
+      "This user can't write FOLDER.",
+      "set STATE_DIR to a folder that this user can write",
+    ],
+  ])("with %s explains it and says what helps", (_what, code, syscall, reason, remedy) => {
+    if (syscall === "open") writeFileSync(join(here.folder, "ledger"), "");
+    const path = join(here.folder, syscall === "mkdir" ? "ledger.new" : "ledger");
+    const settings = { listen: { host: "::", port: 1 }, stateDir: here.folder };
+    const line = startFailure(Object.assign(new Error(code), { code, syscall, path }), settings);
     expect(failure.parse(JSON.parse(line))).toMatchObject({
       setting: "STATE_DIR",
-      reason: "There is no space left for /data.",
-      remedy: "free up space",
+      reason: reason.replace("FOLDER", here.folder),
+      remedy,
     });
   });
+});
 
-  test("with a file of another user in STATE_DIR, as after a probe by root, names the file and not the folder", () => {
-    const path = join(here.folder, "quota-0123.ledger");
-    writeFileSync(path, "");
-    const denied = Object.assign(new Error("EACCES"), { code: "EACCES", syscall: "open", path });
-    const settings = { listen: { host: "::", port: 1 }, stateDir: here.folder };
-    expect(failure.parse(JSON.parse(startFailure(denied, settings)))).toMatchObject({
-      setting: "STATE_DIR",
-      reason: `This user can't read and write ${path}.`,
-      remedy: "make this user its owner (chown)",
-    });
-    const isNew = Object.assign(denied, { path: `${path}.new` });
-    expect(failure.parse(JSON.parse(startFailure(isNew, settings))).reason).toBe(
-      `This user can't write ${here.folder}.`,
-    );
-  });
+const digestOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+const ANNA = `anna:${digestOf("hers")}:read`;
+const BERT = `bert:${digestOf("his")}:read`;
 
-  test("with a STATE_DIR that can't be a folder exits with 1 and one line that names the path", async () => {
-    const { env } = await here.upstream();
-    const file = join(here.folder, "a-file");
-    writeFileSync(file, "");
-    // In /proc, Node's own recursive mkdir never returns.
-    for (const STATE_DIR of [file, "/proc/state/below"])
-      expect(await failureOf(here.start({ ...env, STATE_DIR }))).toMatchObject({
-        setting: "STATE_DIR",
-        reason: expect.stringContaining(STATE_DIR),
-      });
-  });
+describe("a secret file", () => {
+  const pathOf = (name: string): string => join(here.folder, name);
+  const write = (name: string, text: string): void => {
+    writeFileSync(pathOf(name), text);
+  };
+
+  async function withSecretFiles(act: (service: Service, clock: FakeClock) => Promise<void>): Promise<void> {
+    const clock = new FakeClock();
+    const env = (sandbox: Parameters<typeof upstreamAt>[0]): Record<string, string> => {
+      const { UPSTREAM_BASE_URL, ...credential } = upstreamAt(sandbox);
+      const secrets = {
+        ...credential,
+        STAFF_TOKENS: ANNA,
+        PROMISE_PRIVATE_KEY: newPromiseKey(),
+        CUSTOMER_JWT_SECRET: "a shared secret of 32 characters",
+      };
+      for (const [name, text] of Object.entries(secrets)) write(name, text);
+      const files = Object.keys(secrets).flatMap((name) => [
+        [name, ""],
+        [`${name}_FILE`, pathOf(name)],
+      ]);
+      return {
+        UPSTREAM_BASE_URL,
+        QUOTA_COLD_START: "assume-free",
+        STATE_DIR: pathOf("state"),
+        ...z.record(z.string(), z.string()).parse(Object.fromEntries(files)),
+      };
+    };
+    const service = await startService({ clock, env });
+    try {
+      await act(service, clock);
+    } finally {
+      await service.close();
+    }
+  }
+
+  const logged = ({ log }: Service): string[] => log.filter((line) => line.includes("secret.file."));
+  const statusOf = async ({ ask }: Service, token: string): Promise<number> =>
+    (await ask("/v1/staff/tier", { headers: { Authorization: `Bearer ${token}` } })).status;
+
+  test("that becomes malformed isn't used, is reported once, and isn't quoted", () =>
+    withSecretFiles(async (service, clock) => {
+      const printable = "must be 1 to 512 printable characters without white space";
+      const malformed: readonly (readonly [string, string, string])[] = [
+        ["UPSTREAM_SERVICE_KEY", "two words", printable],
+        ["UPSTREAM_SERVICE_SECRET", "line\nline", printable],
+        ["STAFF_TOKENS", "anna", "entry 1 must be name:sha256hex:scope+scope"],
+        ["PROMISE_PRIVATE_KEY", "a text", "must contain an Ed25519 private key"],
+        ["CUSTOMER_JWT_SECRET", "short", "must have at least 32 characters"],
+      ];
+      for (const [name, text] of malformed) write(name, text);
+      await clock.advance(10_000);
+      expect(logged(service)).toHaveLength(malformed.length);
+      for (const [name, text, problem] of malformed) {
+        const line = logged(service).find((one) => one.includes(`${name}_FILE`)) ?? "";
+        expect(line).toContain(problem);
+        expect(line).not.toContain(text === "anna" ? '"anna"' : text);
+      }
+      expect(service.log.join()).not.toContain("credential.refused");
+      expect(await statusOf(service, "hers")).toBe(200);
+    }));
+
+  test.each<[string, string, (path: string) => void]>([
+    ["emptied", "must name a regular file that isn't empty", (path) => writeFileSync(path, "")],
+    ["deleted", "names a file that doesn't exist", () => undefined],
+    ["replaced by a folder", "must name a regular file that isn't empty", (path) => mkdirSync(path)],
+  ])("that is %s is reported, because the tokens in it stay valid", (_what, problem, replace) =>
+    withSecretFiles(async (service, clock) => {
+      // As while it is replaced.
+      rmSync(pathOf("STAFF_TOKENS"));
+      await clock.advance(1_000);
+      write("STAFF_TOKENS", ANNA);
+      await clock.advance(5_000);
+      expect(logged(service)).toEqual([]);
+      rmSync(pathOf("STAFF_TOKENS"));
+      replace(pathOf("STAFF_TOKENS"));
+      await clock.advance(10_000);
+      expect(await statusOf(service, "hers")).toBe(200);
+      expect(logged(service)).toEqual([expect.stringContaining(problem)]);
+      rmSync(pathOf("STAFF_TOKENS"), { recursive: true, force: true });
+      write("STAFF_TOKENS", BERT);
+      await clock.advance(2_000);
+      // Reported without a request that uses it.
+      expect(logged(service).slice(1)).toEqual([
+        expect.stringMatching(/secret\.file\.applied.*STAFF_TOKENS_FILE/),
+      ]);
+      expect(await statusOf(service, "hers")).toBe(401);
+      expect(await statusOf(service, "his")).toBe(200);
+    }),
+  );
 });

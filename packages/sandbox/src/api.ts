@@ -7,14 +7,14 @@ import express, {
   type Response,
 } from "express";
 import { z } from "zod";
-import type { Delivery } from "./delivery.js";
 import { ACTIONS, type AnsweredFact, Failure } from "./facts.js";
-import { deliver } from "./faults.js";
+import type { Answer } from "./failures.js";
+import type { Faults } from "./faults.js";
 import { type Gate, PREFIX } from "./gate.js";
-import type { Asked } from "./holds.js";
+import type { Asked, Holds } from "./holds.js";
 import { parseName } from "./names.js";
 import { type Operation, ROUTES } from "./operations.js";
-import type { Answer, Shapes, Successes } from "./shapes.js";
+import type { Shapes, Successes } from "./shapes.js";
 import type { Reseller, World } from "./world.js";
 
 const term = z.int().min(1).max(10);
@@ -75,18 +75,25 @@ function successOf<Name extends Operation>(
   return successes[operation](fact);
 }
 
-/** `sent` is called when the answer is sent unchanged to a caller that is still connected. */
-function send(res: Response, answer: Answer, sent = (): void => {}): void {
-  const { status, headers, body } = answer;
-  deliver(res, answer, () => {
-    res.status(status).set(headers);
-    if (typeof body === "string") res.send(body);
-    else res.json(body);
-    if (!res.req.socket.destroyed) sent();
-  });
+interface ApiParts {
+  readonly world: World;
+  readonly gate: Gate;
+  readonly faults: Faults;
+  readonly holds: Holds;
+  readonly shapes: () => Shapes;
 }
 
-export function createApi(world: World, gate: Gate, shapes: () => Shapes, delivery: Delivery): Express {
+export function createApi({ world, gate, faults, holds, shapes }: ApiParts): Express {
+  /** `sent` is called when the answer is sent unchanged to a caller that is still connected. */
+  const send = (res: Response, answer: Answer, sent = (): void => {}): void => {
+    const { status, headers, body } = answer;
+    faults.deliver(res, answer, () => {
+      res.status(status).set(headers);
+      if (typeof body === "string") res.send(body);
+      else res.json(body);
+      if (!res.req.socket.destroyed) sent();
+    });
+  };
   const app = express();
   app.disable("x-powered-by");
   // A 304 has no JSON body.
@@ -107,7 +114,7 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
       (req, res) => {
         const reseller = gate.reseller(res);
         const asked = read(req);
-        delivery.pass(operation, asked, () => {
+        holds.pass(operation, asked, () => {
           try {
             const answered = decide(reseller, asked);
             const answer = successOf(shapes(), answered);

@@ -1,14 +1,12 @@
 /** The portal over HTTP, for developers and tests: a separate server on the loopback address, not part of the API. */
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
-import { amountInCents, rateLimit } from "./config.js";
-import { ACTIONS } from "./facts.js";
+import { amountInCents } from "./config.js";
+import { ACTIONS, PortalError } from "./facts.js";
 import { TARGETS } from "./faults.js";
 import { asName } from "./names.js";
 import { openPoints } from "./open-points.js";
-import { OPERATIONS } from "./operations.js";
 import type { Control } from "./portal.js";
-import { PortalError } from "./portal-error.js";
 import { PRESET_NAMES } from "./presets.js";
 
 const text = z.string().min(1).max(300);
@@ -24,34 +22,17 @@ const security = z.strictObject({ emailVerified: z.boolean(), twoFactor: z.boole
 const access = z.strictObject({ enabled: z.boolean() });
 const tier = z.strictObject({ tier: text });
 const amount = amountInCents("must be a decimal string with two fraction digits");
-const priceFields = {
-  tld: text,
-  action: z.enum(ACTIONS),
-  years: z.int().min(1).max(10),
-  amount: amount.nullable(),
-};
-const price = z.strictObject(priceFields);
+const term = { action: z.enum(ACTIONS), years: z.int().min(1).max(10) };
+const price = z.strictObject({ tld: text, ...term, amount: amount.nullable() });
 const domain = z.string().transform((typed, context) => {
   const name = asName(typed);
   if (name !== undefined) return name;
   context.addIssue({ code: "custom", message: "this isn't a domain name" });
   return z.NEVER;
 });
-const orderTerm = z.strictObject({ domain, action: z.enum(ACTIONS), years: z.int().min(1).max(10) });
-const order = orderTerm.extend({ reseller: text.optional() });
-const orderForm = z.strictObject({ line: z.string() });
-const firstYear = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
-const name = z.strictObject({ taken: z.boolean(), premium: firstYear }).partial();
-const change = z.union([
-  z.strictObject({ tier: z.strictObject({ reseller: text, tier: text }) }),
-  z.strictObject({ price: z.strictObject({ reseller: text, ...priceFields }) }).transform(({ price }) => {
-    const { amount: amountCents, ...key } = price;
-    return { price: { ...key, amountCents } };
-  }),
-  z.strictObject({ taken: z.strictObject({ domain, taken: z.boolean() }) }),
-  z.strictObject({ premium: z.strictObject({ domain, firstYear }) }),
-  z.strictObject({ order: orderTerm.extend({ reseller: text }) }),
-]);
+const order = z.strictObject({ domain, ...term });
+/** `afterMs`: later, as the registry's queue does. */
+const jsonOrder = order.extend({ reseller: text.optional(), afterMs: delay.optional() });
 /** As the staff page copies it. */
 const orderLine = z
   .string()
@@ -61,29 +42,15 @@ const orderLine = z
     const [action, domain, years] = text.split(" ");
     return { action, domain, years: Number(years) };
   })
-  .pipe(orderTerm);
-const changes = z.array(change).min(1).max(1000);
-const schedule = z.union([
-  z.strictObject({ afterMs: delay, changes }),
-  z.strictObject({ afterCalls: z.int().min(1), changes }),
-]);
-const hold = z
-  .strictObject({
-    operation: z.enum(OPERATIONS),
-    asked: z.record(z.string(), z.union([z.string(), z.number()])),
-    calls: z.int().min(1),
-    decided: z.enum(["on-arrival", "on-release"]),
-    forMs: delay,
-  })
-  .partial()
-  .default({});
-const behaviour = z.strictObject({ beforeMs: delay, afterMs: delay, jitterMs: delay, rateLimit }).partial();
+  .pipe(order);
+const orderForm = z.strictObject({ line: orderLine });
+const firstYear = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
+const name = z.strictObject({ taken: z.boolean(), premium: firstYear }).partial();
 /** Validated by the portal itself, against the table of open points. */
 const shapeChoice = z.record(z.string(), z.unknown());
 const fault = z.strictObject({
   fault: text,
   calls: z.int().min(1).optional(),
-  share: z.number().gt(0).max(1).optional(),
   ms: delay.optional(),
   elsewhere: z.url({ protocol: /^https?$/ }).optional(),
   patch: z.unknown().optional(),
@@ -91,8 +58,8 @@ const fault = z.strictObject({
 const target = z.enum(TARGETS);
 const parserFault = z.object({ status: z.int().min(400).max(499) });
 
-function pathPart(req: Request, name: string): string {
-  return z.string().parse(req.params[name]);
+function pathPart(req: Request, part: string): string {
+  return z.string().parse(req.params[part]);
 }
 
 function targetOf(req: Request): z.output<typeof target> {
@@ -101,15 +68,8 @@ function targetOf(req: Request): z.output<typeof target> {
   return result.data;
 }
 
-function byId<One extends { readonly id: number }>(list: readonly One[], id: string): One {
-  const found = list.find((one) => String(one.id) === id);
-  if (found === undefined) throw new PortalError(404, `there is nothing with the id ${id}`);
-  return found;
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
-  const body: unknown = req.body;
-  const result = schema.safeParse(body);
+function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   throw new PortalError(422, `${["body", ...(issue?.path ?? [])].join(".")}: ${issue?.message}`);
@@ -121,10 +81,8 @@ const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
     res.status(error.status).json({ error: error.message });
     return;
   }
-  const fault = parserFault.safeParse(error);
-  res
-    .status(fault.data?.status ?? 500)
-    .json({ error: fault.success ? "the request is malformed" : "internal error" });
+  const { status = 500 } = parserFault.safeParse(error).data ?? {};
+  res.status(status).json({ error: status === 500 ? "internal error" : "the request is malformed" });
 };
 
 /** Where a person orders what the staff page shows. */
@@ -154,16 +112,26 @@ export function createControlApp(control: Control, demo: string): Express {
     res.send(orderPage(""));
   });
   app.post("/orders", express.urlencoded({ extended: false }), (req, res) => {
-    if (req.is("application/json") !== false) {
-      const { reseller = demo, ...ordered } = parse(order, req);
-      control.order(reseller, ordered);
-      res.status(201).json(req.body);
+    if (req.is("application/json") === false) {
+      const { line } = parse(orderForm, req.body);
+      control.order(demo, line);
+      res.status(201).send(orderPage(`Ordered: ${line.action} of ${line.domain}.`));
       return;
     }
-    const line = orderLine.safeParse(parse(orderForm, req).line);
-    if (!line.success) throw new PortalError(422, line.error.issues[0]?.message ?? "not an order");
-    control.order(demo, line.data);
-    res.status(201).send(orderPage(`Ordered: ${line.data.action} of ${line.data.domain}.`));
+    const { reseller = demo, afterMs, ...ordered } = parse(jsonOrder, req.body);
+    control.order(reseller, ordered, afterMs);
+    res.status(201).json(req.body);
+  });
+
+  app.post("/credentials", (req, res) => {
+    res.status(201).json(control.createCredential(parse(newCredential, req.body).reseller));
+  });
+  app.post("/credentials/:key/rotate", (req, res) => {
+    res.status(201).json(control.rotate(pathPart(req, "key"), parse(rotation, req.body)));
+  });
+  app.delete("/credentials/:key", (req, res) => {
+    control.revoke(pathPart(req, "key"));
+    res.json({ revoked: true });
   });
   /** Applies the body to what the path names, and answers with the body. */
   const put = <Schema extends z.ZodType>(
@@ -172,21 +140,10 @@ export function createControlApp(control: Control, demo: string): Express {
     apply: (id: string, body: z.output<Schema>) => void,
   ): void => {
     app.put(path, (req, res) => {
-      apply(pathPart(req, "id"), parse(schema, req));
+      apply(pathPart(req, "id"), parse(schema, req.body));
       res.json(req.body);
     });
   };
-
-  app.post("/credentials", (req, res) => {
-    res.status(201).json(control.createCredential(parse(newCredential, req).reseller));
-  });
-  app.post("/credentials/:key/rotate", (req, res) => {
-    res.status(201).json(control.rotate(pathPart(req, "key"), parse(rotation, req)));
-  });
-  app.delete("/credentials/:key", (req, res) => {
-    control.revoke(pathPart(req, "key"));
-    res.json({ revoked: true });
-  });
   put("/credentials/:id/allowlist", allowlist, (key, body) => control.setAllowlist(key, body.addresses));
   put("/resellers/:id/security", security, control.setSecurity);
   put("/resellers/:id/api-access", access, (id, { enabled }) => control.setApiAccess(id, enabled));
@@ -195,60 +152,23 @@ export function createControlApp(control: Control, demo: string): Express {
     control.setPrice(id, { ...key, amountCents }),
   );
   put("/names/:id", name, (id, { taken, premium }) => {
-    const domain = asName(id);
-    if (domain === undefined) throw new PortalError(422, "this isn't a domain name");
-    if (taken !== undefined) control.setTaken(domain, taken);
-    if (premium !== undefined) control.setPremium(domain, premium);
+    const named = parse(domain, id);
+    if (taken !== undefined) control.setTaken(named, taken);
+    if (premium !== undefined) control.setPremium(named, premium);
   });
-  app.post("/changes", (req, res) => {
-    const { changes, ...due } = parse(schedule, req);
-    res.status(201).json({ id: control.schedule(due, changes) });
-  });
-  app.get("/changes", (_req, res) => {
-    res.json(control.scheduled());
-  });
-  app.delete("/changes", (_req, res) => {
-    control.clearSchedule();
-    res.json({ cleared: true });
-  });
-  app.post("/holds", (req, res) => {
-    res.status(201).json({ id: control.hold(parse(hold, req)).id });
-  });
-  app.get("/holds", (_req, res) => {
-    res.json(
-      control.holds().map((one) => ({
-        id: one.id,
-        ...one.request,
-        answers: one.answers().map(({ id, operation, asked }) => ({ id, operation, asked })),
-      })),
-    );
-  });
-  app.delete("/holds/:id", (req, res) => {
-    byId(control.holds(), pathPart(req, "id")).release();
-    res.json({ released: true });
-  });
-  app.post("/holds/:id/answers/:answer/release", (req, res) => {
-    byId(byId(control.holds(), pathPart(req, "id")).answers(), pathPart(req, "answer")).release();
-    res.json({ released: true });
-  });
-  app.put("/behaviour", (req, res) => {
-    const { rateLimit, ...latency } = parse(behaviour, req);
-    control.setBehaviour(latency);
-    if (rateLimit !== undefined) control.setRateLimit(rateLimit);
-    res.json(req.body);
-  });
+
   app.get("/shapes", (_req, res) => {
     res.json({ shapes: control.shapes(), presets: PRESET_NAMES, switches: openPoints() });
   });
   app.put("/shapes", (req, res) => {
-    res.json(control.setShapes(parse(shapeChoice, req)));
+    res.json(control.setShapes(parse(shapeChoice, req.body)));
   });
   app.get("/faults", (_req, res) => {
     res.json(control.faults());
   });
   app.put("/faults/:operation", (req, res) => {
     const operation = targetOf(req);
-    const request = parse(fault, req);
+    const request = parse(fault, req.body);
     control.setFault(operation, request);
     res.json({ operation, ...request });
   });

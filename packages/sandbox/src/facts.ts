@@ -1,5 +1,4 @@
 /** The sandbox's own types. The operations produce them, and only `shapes.ts` decides how they are written in an answer. */
-import type { FailureReason } from "./failure-table.js";
 import type { Operation } from "./operations.js";
 
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
@@ -68,6 +67,33 @@ export type AnsweredFact<Name extends Operation = Operation> = {
   readonly [One in Name]: { readonly operation: One; readonly fact: Facts[One] };
 }[Name];
 
+/** The setting of an open point that decides a status. */
+type StatusSwitch = "credentialStatus" | "accessStatus" | "inputStatus" | "limitStatus";
+
+/** Why a request can be rejected. The position of a reason is its numeric code, so add new ones at the end. */
+export const FAILURES = {
+  missing_credentials: { status: "credentialStatus", code: "missing_credentials" },
+  invalid_credentials: { status: "credentialStatus", code: "invalid_credentials" },
+  revoked_credentials: { status: "credentialStatus", code: "credentials_revoked" },
+  api_access_disabled: { status: "accessStatus", code: "api_access_disabled" },
+  ip_not_allowed: { status: "accessStatus", code: "ip_not_allowed" },
+  rate_limited: { status: "limitStatus", code: "rate_limit_exceeded" },
+  route_not_found: { status: 404, code: "not_found" },
+  domain_not_found: { status: 404, code: "domain_not_found" },
+  method_not_allowed: { status: 405, code: "method_not_allowed" },
+  malformed_request: { status: 400, code: "bad_request" },
+  malformed_json: { status: 400, code: "invalid_json" },
+  payload_too_large: { status: 413, code: "payload_too_large" },
+  unsupported_media_type: { status: 415, code: "unsupported_media_type" },
+  invalid_field: { status: "inputStatus", code: "validation_failed" },
+  invalid_domain: { status: "inputStatus", code: "invalid_domain" },
+  tld_not_supported: { status: "inputStatus", code: "tld_not_supported" },
+  term_not_offered: { status: "inputStatus", code: "term_not_offered" },
+  internal: { status: 500, code: "internal_error" },
+} as const satisfies Record<string, { readonly status: number | StatusSwitch; readonly code: string }>;
+
+export type FailureReason = keyof typeof FAILURES;
+
 interface FailureExtras {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
@@ -83,5 +109,16 @@ export class Failure extends Error {
     this.name = "Failure";
     this.reason = reason;
     this.extras = extras;
+  }
+}
+
+/** A request that the portal rejects, with a sentence for the developer. */
+export class PortalError extends Error {
+  readonly status: 404 | 409 | 422;
+
+  constructor(status: 404 | 409 | 422, message: string) {
+    super(message);
+    this.name = "PortalError";
+    this.status = status;
   }
 }

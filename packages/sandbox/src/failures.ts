@@ -1,6 +1,5 @@
-/** How a rejection is written: its status, its code, the shape of its error object, and the header fields of a rate limit answer. */
-import type { Failure } from "./facts.js";
-import { type FailureReason, FAILURES } from "./failure-table.js";
+/** How a rejection is written: status, code, error object, and the header fields of a rate limit answer. */
+import { type Failure, type FailureReason, FAILURES } from "./facts.js";
 import type { BySetting, ShapeSettings } from "./open-points.js";
 
 export interface Answer {
@@ -18,9 +17,8 @@ export function failureAnswer(failure: Failure, settings: ShapeSettings): Answer
   const headers = fieldsOf(failure, settings);
   const refused = (status: number, word: string): Answer =>
     refusal(status, CODES[settings.errorCodes](word, reason), message, headers, settings);
-  if (reason !== "domain_not_found") {
+  if (reason !== "domain_not_found")
     return refused(typeof setting === "number" ? setting : settings[setting], code);
-  }
   const success = (data: object | null): Answer => ({ status: 200, headers, body: { success: true, data } });
   return {
     404: refused(404, code),
@@ -64,27 +62,21 @@ const CODES: BySetting<"errorCodes", (code: string, reason: FailureReason) => st
   number: (_code, reason) => String(FIRST_NUMBER + Object.keys(FAILURES).indexOf(reason)),
 };
 
-const RETRY_AFTER: BySetting<"retryAfter", (seconds: number) => string | null> = {
-  seconds: String,
-  // The wall clock, as in the Date header.
-  date: (seconds) => new Date(Date.now() + seconds * 1000).toUTCString(),
-  milliseconds: (seconds) => String(seconds * 1000),
-  absurd: () => "999999999999",
-  absent: () => null,
-};
-
-const LIMIT_FIELDS: BySetting<"limitFields", (seconds: number) => Record<string, string>> = {
-  none: () => ({}),
-  "x-ratelimit": (seconds) => ({ "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(seconds) }),
-  ratelimit: (seconds) => ({ RateLimit: `"default";r=0;t=${seconds}` }),
-};
-
 function fieldsOf({ extras }: Failure, settings: ShapeSettings): Record<string, string> {
   const { allow, retryAfterSeconds: seconds } = extras;
   if (seconds === undefined) return allow === undefined ? {} : { Allow: allow };
-  const retryAfter = RETRY_AFTER[settings.retryAfter](seconds);
-  return {
-    ...(retryAfter !== null && { "Retry-After": retryAfter }),
-    ...LIMIT_FIELDS[settings.limitFields](seconds),
-  };
+  const retryAfter = {
+    seconds: String(seconds),
+    // The wall clock, as in the Date header.
+    date: new Date(Date.now() + seconds * 1000).toUTCString(),
+    milliseconds: String(seconds * 1000),
+    absurd: "999999999999",
+    absent: null,
+  }[settings.retryAfter];
+  const limitFields = {
+    none: {},
+    "x-ratelimit": { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(seconds) },
+    ratelimit: { RateLimit: `"default";r=0;t=${seconds}` },
+  }[settings.limitFields];
+  return { ...(retryAfter !== null && { "Retry-After": retryAfter }), ...limitFields };
 }

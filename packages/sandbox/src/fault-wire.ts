@@ -1,7 +1,4 @@
-/**
- * What a fault can do to one answer, in raw bytes. The result violates HTTP unless stated otherwise. Timers and floods that an answer starts
- * end with its socket.
- */
+/** What one call gets instead of its answer, in raw bytes. Timers and floods that it starts end with its socket. */
 import type { Socket } from "node:net";
 
 /** Part of every text that a fault invents, so that a test can find where one is passed on. */
@@ -16,15 +13,8 @@ export interface Struck {
     readonly headers: Readonly<Record<string, string>>;
     readonly text: string;
   };
-  readonly request: {
-    /** The path as requested. */
-    readonly path: string;
-    readonly host: string;
-    readonly key: string;
-    readonly secret: string;
-  };
-  /** Whether the answer is about one name, which a wrong answer can replace. */
-  readonly ofOneName: boolean;
+  /** The path as requested, and the credential. */
+  readonly request: { readonly path: string; readonly key: string; readonly secret: string };
   /** 1 for the first call that this setting applied to. */
   readonly nth: number;
   readonly ms: number;
@@ -37,114 +27,83 @@ export interface Struck {
 }
 
 export type Play = (call: Struck) => void;
-type Bytes = string | Uint8Array;
-type HeaderLines = Readonly<Record<string, string>>;
 
-const JSON_TYPE = "application/json; charset=utf-8";
-
-/** A status line and header lines, including the empty line. */
-export function head(status: number, headers: HeaderLines): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${BAIT}\r\n${lines.join("")}\r\n`;
+/** How an answer differs from the correct one. */
+interface Message {
+  readonly status?: number;
+  /** They can be wrong. Null leaves one out. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly body?: string | Uint8Array;
 }
 
-function honestHead({ honest }: Struck, headers: HeaderLines): string {
-  return head(honest.status, { "Content-Type": JSON_TYPE, ...honest.headers, ...headers });
-}
-
-function lengthOf(body: Bytes): string {
-  return String(Buffer.byteLength(body));
-}
-
-/** The correct answer with its real length, except for what `headers` overrides. */
-export function honestBytes(call: Struck, headers: HeaderLines = {}): string {
-  const { text } = call.honest;
-  return honestHead(call, { "Content-Length": lengthOf(text), ...headers }) + text;
-}
-
-/** Valid HTTP, then the end of the connection. */
-export function answer(call: Struck, status: number, body: Bytes, headers: HeaderLines = {}): void {
-  const bodiless = status === 204 || status === 205 || status === 304;
-  const bytes = bodiless ? "" : body;
-  call.socket.write(
-    head(status, {
-      "Content-Type": JSON_TYPE,
-      ...(!bodiless && { "Content-Length": lengthOf(bytes) }),
-      Connection: "close",
-      ...headers,
-    }),
+export function bytesOf({ honest }: Struck, message: Message = {}): Buffer {
+  const { status = honest.status, headers = {}, body = honest.text } = message;
+  const hasBody = status !== 204 && status !== 304;
+  const fields = {
+    "Content-Type": "application/json; charset=utf-8",
+    ...honest.headers,
+    "Content-Length": hasBody ? String(Buffer.byteLength(body)) : null,
+    Connection: "close",
+    ...headers,
+  };
+  const lines = Object.entries(fields).flatMap(([name, value]) =>
+    value === null ? [] : `${name}: ${value}\r\n`,
   );
-  call.socket.end(bytes);
+  const head = Buffer.from(`HTTP/1.1 ${status} ${BAIT}\r\n${lines.join("")}\r\n`, "latin1");
+  const content = typeof body === "string" ? Buffer.from(body) : body;
+  return Buffer.concat(hasBody ? [head, content] : [head]);
 }
 
-/** Valid HTTP with another body. Default: the correct status. */
-export function says(
-  body: (text: string, call: Struck) => Bytes,
-  headers: HeaderLines = {},
-  status?: number,
-): Play {
-  return (call) => answer(call, status ?? call.honest.status, body(call.honest.text, call), headers);
-}
-
-/** The correct answer with other headers, which may be wrong. */
-export function under(headers: HeaderLines | ((call: Struck) => HeaderLines)): Play {
-  return (call) => {
-    const all = typeof headers === "function" ? headers(call) : headers;
-    call.socket.end(honestBytes(call, { Connection: "close", ...all }));
-  };
-}
-
-/** These bytes, then the end of the connection. */
-export function thenEnd(bytes: (call: Struck) => Bytes): Play {
-  return (call) => {
-    call.socket.end(bytes(call));
-  };
-}
-
-/** These bytes, then a reset, after enough time for them to arrive. */
-export function thenReset(bytes: (call: Struck) => Bytes): Play {
-  return (call) => {
-    const { socket } = call;
-    socket.write(bytes(call), () => {
+/** What happens to the connection after the bytes. */
+export const ENDINGS = {
+  end: (socket: Socket, bytes: Uint8Array): void => {
+    socket.end(bytes);
+  },
+  reset: (socket: Socket, bytes: Uint8Array): void => {
+    socket.write(bytes, () => {
+      // Enough time for the bytes to arrive.
       const timer = setTimeout(() => socket.resetAndDestroy(), 10);
       socket.once("close", () => clearTimeout(timer));
     });
-  };
+  },
+  silence: (socket: Socket, bytes: Uint8Array): void => {
+    socket.write(bytes);
+  },
+} as const;
+
+export function raw(bytes: (call: Struck) => Uint8Array, ending: keyof typeof ENDINGS = "end"): Play {
+  return (call) => ENDINGS[ending](call.socket, bytes(call));
 }
 
-/** These bytes, then nothing more; the connection stays open. */
-export function thenNothing(bytes: (call: Struck) => Bytes): Play {
-  return (call) => {
-    call.socket.write(bytes(call));
-  };
+/** An answer that differs from the correct one like this, then the end of the connection. */
+export function says(message: Message | ((text: string, call: Struck) => Message)): Play {
+  return raw((call) =>
+    bytesOf(call, typeof message === "function" ? message(call.honest.text, call) : message),
+  );
 }
 
-/** `first` immediately and the rest one byte at a time. */
-export function dripping(first: (call: Struck) => string, rest: (call: Struck) => string): Play {
+/** The bytes before this place at once, and the rest one byte at a time. */
+export function drip(from: (bytes: Buffer) => number): Play {
   return (call) => {
     const { socket } = call;
-    const bytes = Buffer.from(rest(call));
-    let at = 0;
-    socket.write(first(call));
+    const bytes = bytesOf(call);
+    let at = from(bytes);
+    socket.write(bytes.subarray(0, at));
     const timer = setInterval(() => {
       socket.write(bytes.subarray(at, at + 1));
       at += 1;
-      if (at >= bytes.length) {
-        clearInterval(timer);
-        socket.end();
-      }
+      if (at >= bytes.length) socket.end();
     }, call.ms);
-    socket.once("close", () => clearInterval(timer));
+    for (const event of ["finish", "close"]) socket.once(event, () => clearInterval(timer));
   };
 }
 
 const CHUNK_BYTES = 64 * 1024;
 
 /** `first`, then `unit` repeatedly, as fast as it is read, up to `bytes` in total. */
-export function flood(first: (call: Struck) => string, unit: string, bytes: number): Play {
+export function flood(first: string, unit: string, bytes: number): Play {
   const chunk = unit.repeat(Math.ceil(CHUNK_BYTES / unit.length));
-  return (call) => {
-    const { socket } = call;
+  return ({ socket }) => {
     let sent = 0;
     const more = (): void => {
       while (sent < bytes) {
@@ -154,21 +113,8 @@ export function flood(first: (call: Struck) => string, unit: string, bytes: numb
       }
       socket.end();
     };
-    socket.write(first(call));
+    socket.write(first);
     socket.on("drain", more);
     more();
   };
-}
-
-/** The head of the correct answer with chunked encoding, then `body`, which has to contain its chunk sizes. */
-export function chunked(body: (text: string) => string): Play {
-  return thenEnd(
-    (call) =>
-      honestHead(call, { "Transfer-Encoding": "chunked", Connection: "close" }) + body(call.honest.text),
-  );
-}
-
-/** One chunk of a chunked body. */
-export function chunk(text: string): string {
-  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 }

@@ -1,9 +1,10 @@
 /** Every request first passes here: latency, authentication, access and the rate limit, in this order. */
 import type { RequestHandler, Response } from "express";
-import type { Behaviour } from "./behaviour.js";
 import { type Credentials, isAllowed } from "./credentials.js";
 import { Failure } from "./facts.js";
+import type { Faults } from "./faults.js";
 import { operationOf, ROUTES } from "./operations.js";
+import type { RateLimit } from "./rolling-window.js";
 import type { Reseller } from "./world.js";
 
 export const PREFIX = "/api/v1";
@@ -16,6 +17,34 @@ const REFUSALS = {
   ip_not_allowed: "This address is not on the credential's allowlist",
 };
 
+interface Latency {
+  /** Elapses before the request counts, like network latency. */
+  readonly beforeMs: number;
+  /** Elapses after the request counted and before the answer. */
+  readonly afterMs: number;
+  /** Up to this much is added at random, separately to each of the two. */
+  readonly jitterMs: number;
+}
+export type LatencyChange = { readonly [Part in keyof Latency]?: number | undefined };
+
+/** Calls `run` once after `delayMs`. */
+export type After = (delayMs: number, run: () => void) => void;
+
+/** What the document leaves to the account or doesn't mention. It can change at any time. */
+export interface Behaviour {
+  rateLimit: RateLimit;
+  latency: LatencyChange;
+}
+
+interface GateParts {
+  readonly credentials: Credentials;
+  readonly faults: Faults;
+  readonly behaviour: Behaviour;
+  /** Monotonic ms. */
+  readonly now: () => number;
+  readonly after: After;
+}
+
 export interface Gate {
   readonly admit: RequestHandler;
   /** The reseller to which the request's credential belongs. */
@@ -24,13 +53,18 @@ export interface Gate {
   readonly unknownKeys: () => number;
 }
 
-export function createGate(credentials: Credentials, behaviour: Behaviour, now: () => number): Gate {
+export function createGate({ credentials, faults, behaviour, now, after }: GateParts): Gate {
   const resellers = new WeakMap<Response, Reseller>();
   let unknownKeys = 0;
 
+  async function delay(ms = 0): Promise<void> {
+    const delayMs = ms + Math.random() * (behaviour.latency.jitterMs ?? 0);
+    if (delayMs > 0) await new Promise<void>((resolve) => after(delayMs, resolve));
+  }
+
   return {
     admit: async (req, res, next) => {
-      await behaviour.delay("beforeMs");
+      await delay(behaviour.latency.beforeMs);
       const { credential, refusal } = credentials.verify(
         req.get("X-Service-Key"),
         req.get("X-Service-Secret"),
@@ -54,12 +88,11 @@ export function createGate(credentials: Credentials, behaviour: Behaviour, now: 
       // "other", so that a name in a path never becomes a label.
       const route = operation === undefined ? "other" : `${req.method} ${ROUTES[operation].path}`;
       usage.record({ at, route, accepted: retryAfterSeconds === null });
-      if (retryAfterSeconds !== null) {
+      if (retryAfterSeconds !== null)
         throw new Failure("rate_limited", "Too many requests with this credential", { retryAfterSeconds });
-      }
       resellers.set(res, reseller);
-      behaviour.faults.admitted(res, operation);
-      await behaviour.delay("afterMs");
+      faults.admitted(res, operation);
+      await delay(behaviour.latency.afterMs);
       next();
     },
     reseller: (res) => {

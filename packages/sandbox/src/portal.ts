@@ -1,24 +1,14 @@
 /** Everything that a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, statistics. */
-import type { Behaviour, LatencyChange } from "./behaviour.js";
-import {
-  type Change,
-  type Due,
-  type FirstYear,
-  resellerOf,
-  type Scheduled,
-  type SetPrice,
-  type Timeline,
-} from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
-import type { Delivery, Watcher } from "./delivery.js";
-import { Failure } from "./facts.js";
-import type { FaultRequest, Target } from "./faults.js";
-import type { Hold, HoldRequest, Holds } from "./holds.js";
+import { Failure, PortalError } from "./facts.js";
+import type { FaultRequest, Faults, Target } from "./faults.js";
+import type { After, Behaviour, LatencyChange } from "./gate.js";
+import type { Hold, HoldRequest, Holds, Watcher } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
-import type { Personality } from "./personality.js";
-import { PortalError } from "./portal-error.js";
+import type { PriceKey } from "./prices.js";
 import { type ShapeChoice, ShapeFault } from "./presets.js";
 import type { RateLimit } from "./rolling-window.js";
+import type { Personality } from "./shapes.js";
 import type { Order, Reseller, World } from "./world.js";
 
 export interface Stats {
@@ -33,34 +23,37 @@ interface AccountSecurity {
   readonly twoFactor?: boolean | undefined;
 }
 
+/** The price of the first year in cents, by currency; null makes the name ordinary. */
+type FirstYear = Readonly<Record<string, number>> | null;
+
 function report({ key, reseller, revoked, allowlist, usage, window }: StoredCredential) {
+  const { accepted, rejected429, refused, byRoute } = usage;
   return {
     key,
     reseller: reseller.id,
     revoked,
     allowlist,
-    accepted: usage.accepted,
-    rejected429: usage.rejected429,
-    /** Calls with a known key whose credential, account or address was refused. */
-    refused: usage.refused,
+    accepted,
+    rejected429,
+    refused,
     /** The largest number of accepted calls in any rolling window, both ends included. */
     largestWindow: window.largest,
-    /** Accepted calls by "METHOD /api/v1/…" or "other". */
-    byRoute: Object.fromEntries(usage.byRoute),
-    /** The last calls, at most 5000, accepted or refused with 429, in order of arrival. */
+    byRoute,
     calls: usage.lastCalls(),
   };
 }
 
 interface PortalParts {
   readonly world: World;
-  readonly timeline: Timeline;
   readonly holds: Holds;
-  readonly delivery: Delivery;
   readonly credentials: Credentials;
   readonly behaviour: Behaviour;
+  readonly faults: Faults;
   readonly personality: Personality;
   readonly unknownKeys: () => number;
+  /** The wall clock, for the dates of ordered names. */
+  readonly today: () => Date;
+  readonly after: After;
 }
 
 function requireSecurity({ id, emailVerified, twoFactor }: Reseller): void {
@@ -76,17 +69,28 @@ function requireAccess(reseller: Reseller): void {
 export type Control = ReturnType<typeof createPortal>;
 
 export function createPortal(parts: PortalParts) {
-  const { world, timeline, holds, delivery, credentials, behaviour, personality } = parts;
+  const { world, holds, credentials, behaviour, faults, personality } = parts;
   const credentialWith = (key: string): StoredCredential => {
     const stored = credentials.find(key);
     if (stored === undefined) throw new PortalError(404, "there is no such credential");
     return stored;
   };
+  const carryOut = (id: string, order: Order): void => {
+    const reseller = world.reseller(id);
+    const problem = world.problemOf(reseller, order);
+    if (problem !== null) throw new PortalError(409, problem);
+    try {
+      world.order(reseller, order, parts.today());
+    } catch (error) {
+      if (error instanceof Failure) throw new PortalError(422, error.message);
+      throw error;
+    }
+  };
 
   return {
     /** Requires API access, a verified e-mail address and two-factor authentication. */
     createCredential: (id: string): Credential => {
-      const reseller = resellerOf(world, id);
+      const reseller = world.reseller(id);
       requireAccess(reseller);
       return credentials.create(reseller);
     },
@@ -110,64 +114,72 @@ export function createPortal(parts: PortalParts) {
       credentialWith(key).allowlist = [...addresses];
     },
     setSecurity: (id: string, { emailVerified, twoFactor }: AccountSecurity): void => {
-      const reseller = resellerOf(world, id);
+      const reseller = world.reseller(id);
       reseller.emailVerified = emailVerified ?? reseller.emailVerified;
       reseller.twoFactor = twoFactor ?? reseller.twoFactor;
     },
     /** Enabling it requires a verified e-mail address and two-factor authentication. */
     setApiAccess: (id: string, enabled: boolean): void => {
-      const reseller = resellerOf(world, id);
+      const reseller = world.reseller(id);
       if (enabled) requireSecurity(reseller);
       reseller.apiAccess = enabled;
     },
     /** Determines all prices of the reseller that haven't been set individually. */
-    setTier: (reseller: string, tier: string): void => timeline.apply([{ tier: { reseller, tier } }]),
-    setPrice: (reseller: string, price: Omit<SetPrice, "reseller">): void =>
-      timeline.apply([{ price: { reseller, ...price } }]),
-    /** Registers, renews, transfers or restores a name at once; `schedule` does it later, as the registry's queue does. */
-    order: (id: string, order: Order): void => {
-      timeline.catchUp();
-      const problem = world.problemOf(resellerOf(world, id), order);
-      if (problem !== null) throw new PortalError(409, problem);
-      try {
-        timeline.apply([{ order: { reseller: id, ...order } }]);
-      } catch (error) {
-        if (error instanceof Failure) throw new PortalError(422, error.message);
-        throw error;
-      }
+    setTier: (id: string, tier: string): void => {
+      if (!world.hasTier(tier)) throw new PortalError(422, `there is no tier ${tier}`);
+      world.reseller(id).tier = tier;
     },
-    setTaken: (domain: string, taken: boolean): void => timeline.apply([{ taken: { domain, taken } }]),
+    /** What this reseller pays from now on, in any tier; null restores the tier's price. */
+    setPrice: (
+      id: string,
+      { amountCents, ...key }: PriceKey & { readonly amountCents: number | null },
+    ): void => {
+      const reseller = world.reseller(id);
+      if (!world.prices.tlds(reseller).includes(key.tld))
+        throw new PortalError(422, `${key.tld} is not sold to ${id}`);
+      world.prices.override(reseller, key, amountCents);
+    },
+    /** Registers, renews, transfers or restores a name: at once, or later, as the registry's queue does, which drops what it can't do. */
+    order: (id: string, order: Order, afterMs = 0): void => {
+      world.reseller(id);
+      if (afterMs === 0) return carryOut(id, order);
+      parts.after(afterMs, () => {
+        try {
+          carryOut(id, order);
+        } catch (error) {
+          if (!(error instanceof PortalError)) throw error;
+        }
+      });
+    },
+    setTaken: (domain: string, taken: boolean): void => world.setTaken(domain, taken),
     setPremium: (domain: string, firstYear: FirstYear): void =>
-      timeline.apply([{ premium: { domain, firstYear } }]),
-    /** Makes these changes together later, before the first answer that is computed after they are due. Returns an id. */
-    schedule: (due: Due, changes: readonly Change[]): number => timeline.schedule(due, changes),
-    scheduled: (): readonly Scheduled[] => timeline.pending(),
-    clearSchedule: (): void => timeline.clear(),
+      world.prices.setPremium(domain, firstYear && new Map(Object.entries(firstYear))),
     /** Holds the next answers until they are released, in any order. */
     hold: (request: HoldRequest = {}): Hold => holds.add(request),
     holds: (): readonly Hold[] => holds.active(),
     /** Calls the watcher for every answer that is sent unchanged to a connected caller; returns a function that stops it. */
-    watch: (watcher: Watcher) => delivery.watch(watcher),
-    setBehaviour: (latency: LatencyChange): void => behaviour.changeLatency(latency),
+    watch: (watcher: Watcher) => holds.watch(watcher),
+    setBehaviour: (latency: LatencyChange): void => {
+      behaviour.latency = { ...behaviour.latency, ...latency };
+    },
     setRateLimit: (rateLimit: RateLimit): void => {
       behaviour.rateLimit = rateLimit;
     },
     /** From the next answer on, plays the preset (default: `documented`) with these settings. */
     setShapes: (choice: ShapeChoice): ShapeSettings => {
       try {
-        personality.choose(choice);
+        return personality.choose(choice);
       } catch (error) {
         if (error instanceof ShapeFault) throw new PortalError(422, error.message);
         throw error;
       }
-      return personality.settings;
     },
     shapes: (): ShapeSettings => personality.settings,
     /** From the next call on, until it has applied to its number of calls, is cleared, or is replaced by another of the same target. */
-    setFault: (target: Target, request: FaultRequest): void => behaviour.faults.set(target, request),
+    setFault: (target: Target, request: FaultRequest): void => faults.set(target, request),
     /** Without a target: all faults. */
-    clearFaults: (target?: Target): void => behaviour.faults.clear(target),
-    faults: () => behaviour.faults.report(),
+    clearFaults: (target?: Target): void => faults.clear(target),
+    faults: () => faults.report(),
     stats: (): Stats => ({
       rateLimit: behaviour.rateLimit,
       unknownKeys: parts.unknownKeys(),

@@ -6,8 +6,7 @@ import type { DomainRecord, DomainStatus, Facts, Failure, Money, Quote, TierStan
 import { type Answer, failureAnswer } from "./failures.js";
 import { type BySetting, RECORD_NAMES, type ShapeSettings } from "./open-points.js";
 import type { Operation } from "./operations.js";
-
-export type { Answer } from "./failures.js";
+import { type ShapeChoice, shapeSettings } from "./presets.js";
 
 /** How each operation writes a success. */
 export type Successes = { readonly [Name in Operation]: (fact: Facts[Name]) => Answer };
@@ -52,6 +51,26 @@ export function createShapes(settings: ShapeSettings): Shapes {
     failure: (failure) => failureAnswer(failure, settings),
     years: { check: settings.checkYears, quote: settings.quoteYears },
   };
+}
+
+/** The shapes that the sandbox currently plays: chosen at startup, and changed while it runs. */
+export class Personality {
+  settings: ShapeSettings;
+  shapes: Shapes;
+
+  /** Custom shapes are played until others are chosen. */
+  constructor(chosen: ShapeChoice | Shapes) {
+    const own = "failure" in chosen;
+    this.settings = shapeSettings(own ? {} : chosen);
+    this.shapes = own ? chosen : createShapes(this.settings);
+  }
+
+  /** Open points that the choice doesn't name return to the preset's setting. If it throws a ShapeFault, nothing changes. */
+  choose(choice: unknown): ShapeSettings {
+    this.settings = shapeSettings(choice);
+    this.shapes = createShapes(this.settings);
+    return this.settings;
+  }
 }
 
 function decimal(cents: number): string {

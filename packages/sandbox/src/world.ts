@@ -6,6 +6,7 @@ import {
   type Balance,
   type DomainRecord,
   Failure,
+  PortalError,
   type Quote,
   type TierStanding,
 } from "./facts.js";
@@ -92,8 +93,10 @@ export class World {
     ]);
   }
 
-  reseller(id: string): Reseller | undefined {
-    return this.#resellers.get(id);
+  reseller(id: string): Reseller {
+    const reseller = this.#resellers.get(id);
+    if (reseller === undefined) throw new PortalError(404, `there is no reseller ${id}`);
+    return reseller;
   }
 
   hasTier(name: string): boolean {

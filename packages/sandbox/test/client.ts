@@ -1,5 +1,7 @@
-/** A minimal HTTP client for the sandbox's tests. It uses none of the sandbox's code. */
+/** A minimal HTTP client for the sandbox's tests, and the sandboxes that a test starts. */
+import { afterEach } from "@jest/globals";
 import { z } from "zod";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
 
 export interface Credential {
   readonly key: string;
@@ -56,4 +58,42 @@ const documentedFailure = z.object({
 /** The status and code of a failure in the sandbox's default shapes. */
 export function failureOf(reply: Reply): string {
   return `${reply.status} ${documentedFailure.parse(reply.json).error.code}`;
+}
+
+const running = new Set<Sandbox>();
+
+/** Call it once in each suite that starts sandboxes. */
+export function closeAfterEach(): void {
+  afterEach(async () => {
+    await Promise.all([...running].map((sandbox) => sandbox.close()));
+    running.clear();
+  });
+}
+
+/** With a portal. It is closed after the test. */
+export async function start(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ controlPort: 0, ...options });
+  running.add(sandbox);
+  return sandbox;
+}
+
+/** With the first credential, unless another is given. */
+export function get(sandbox: Sandbox, path: string, as: Credential = sandbox.credential()): Promise<Reply> {
+  return call("GET", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as) });
+}
+
+export function post(
+  sandbox: Sandbox,
+  path: string,
+  body: unknown,
+  as: Credential = sandbox.credential(),
+): Promise<Reply> {
+  return call("POST", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as), body });
+}
+
+export const balance = (sandbox: Sandbox, as?: Credential): Promise<Reply> =>
+  get(sandbox, "/account/balance", as);
+
+export function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
+  return call(method, `${sandbox.controlUrl}${path}`, { body });
 }

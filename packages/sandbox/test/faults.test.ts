@@ -1,22 +1,25 @@
 /** Faults on demand: a fault affects only the calls that it was set for, however it was set, and calls are still counted exactly. */
 import { connect } from "node:net";
-import { afterEach, describe, expect, it, test } from "@jest/globals";
+import { describe, expect, it, test } from "@jest/globals";
 import { z } from "zod";
-import { FAULTS } from "../src/fault-table.js";
-import { OPERATIONS, type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
-import { authHeaders, call, dataOf, type Reply } from "./client.js";
+import { FAULTS } from "../src/fault-list.js";
+import type { FaultRequest, Target } from "../src/faults.js";
+import { OPERATIONS, type Sandbox } from "../src/sandbox.js";
+import { authHeaders, call, closeAfterEach, dataOf, portal, type Reply, start } from "./client.js";
 
-const running: Sandbox[] = [];
+closeAfterEach();
 
-async function start(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ controlPort: 0, ...options });
-  running.push(sandbox);
+async function startWith(
+  faults: Readonly<Partial<Record<Target, FaultRequest>>>,
+  options: Parameters<typeof start>[0] = {},
+): Promise<Sandbox> {
+  const sandbox = await start(options);
+  for (const target of [...OPERATIONS, "all"] as const) {
+    const request = faults[target];
+    if (request !== undefined) sandbox.control.setFault(target, request);
+  }
   return sandbox;
 }
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
-});
 
 const ASKED = {
   check: ["POST", "/domains/check", { domain: "kabul.af", years: 1 }],
@@ -39,10 +42,6 @@ async function statusOf(sandbox: Sandbox, operation: keyof typeof ASKED): Promis
     ({ status }) => status,
     () => "none",
   );
-}
-
-function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
-  return call(method, `${sandbox.controlUrl}${path}`, { body });
 }
 
 /** Everything received on a new connection until `isEnough` returns true or the connection ends. */
@@ -70,7 +69,7 @@ const accepted = (sandbox: Sandbox): number | undefined => sandbox.stats().crede
 describe("a fault", () => {
   it("affects its operation and no other", async () => {
     for (const operation of OPERATIONS) {
-      const sandbox = await start({ faults: { [operation]: { fault: "status-503" } } });
+      const sandbox = await startWith({ [operation]: { fault: "status-503" } });
       const seen = new Map<string, number | "none">();
       for (const asked of OPERATIONS) seen.set(asked, await statusOf(sandbox, asked));
       expect(Object.fromEntries(seen)).toEqual(
@@ -80,8 +79,8 @@ describe("a fault", () => {
   });
 
   it("that is set for all operations affects those without a fault of their own", async () => {
-    const sandbox = await start({ faults: { all: { fault: "status-503" }, tier: { fault: "status-418" } } });
-    expect([await statusOf(sandbox, "check"), await statusOf(sandbox, "tier")]).toEqual([503, 418]);
+    const sandbox = await startWith({ all: { fault: "status-503" }, tier: { fault: "status-404" } });
+    expect([await statusOf(sandbox, "check"), await statusOf(sandbox, "tier")]).toEqual([503, 404]);
     sandbox.control.clearFaults("tier");
     expect(await statusOf(sandbox, "tier")).toBe(503);
     sandbox.control.clearFaults();
@@ -99,30 +98,18 @@ describe("a fault", () => {
     ]);
   });
 
-  it.each([
-    [0.5, "x.x.x.x.x."],
-    [0.3, "x..x..x..."],
-    [0.1, "x........."],
-    [1, "xxxxxxxxxx"],
-  ])("with a share of %d affects that share of the calls, evenly spread", async (share, pattern) => {
-    const sandbox = await start({ faults: { tier: { fault: "status-503", share } } });
-    let seen = "";
-    for (let count = 0; count < 10; count += 1) seen += (await statusOf(sandbox, "tier")) === 503 ? "x" : ".";
-    expect(seen).toBe(pattern);
-  });
-
   it("that flaps affects every second call", async () => {
-    const sandbox = await start({ faults: { tier: { fault: "flapping" } } });
+    const sandbox = await startWith({ tier: { fault: "flapping" } });
     const seen = [];
     for (let count = 0; count < 4; count += 1) seen.push(await statusOf(sandbox, "tier"));
     expect(seen).toEqual([503, 200, 503, 200]);
   });
 
   it("doesn't affect requests that the sandbox itself refuses", async () => {
-    const sandbox = await start({
-      rateLimit: { limit: 1, windowMs: 60_000 },
-      faults: { all: { fault: "status-503" } },
-    });
+    const sandbox = await startWith(
+      { all: { fault: "status-503" } },
+      { rateLimit: { limit: 1, windowMs: 60_000 } },
+    );
     expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual([503, 429]);
     expect((await call("GET", `${sandbox.url}/api/v1/account/tier`)).status).toBe(401);
     expect(sandbox.control.faults().active[0]?.struck).toBe(1);
@@ -147,7 +134,7 @@ describe("a connection fault", () => {
   it.each(["reset-on-accept", "end-on-accept"])(
     "such as %s takes effect before anything is counted",
     async (fault) => {
-      const sandbox = await start({ faults: { all: { fault, calls: 2 } } });
+      const sandbox = await startWith({ all: { fault, calls: 2 } });
       expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual(["none", "none"]);
       expect(accepted(sandbox)).toBe(0);
       expect(await statusOf(sandbox, "tier")).toBe(200);
@@ -155,7 +142,7 @@ describe("a connection fault", () => {
   );
 
   it("lets the sandbox close while the listener is closed", async () => {
-    const sandbox = await startSandbox({ faults: { all: { fault: "connection-refused" } } });
+    const sandbox = await startWith({ all: { fault: "connection-refused" } });
     await expect(ask(sandbox, "tier")).rejects.toThrow();
     await sandbox.close();
   });
@@ -163,7 +150,7 @@ describe("a connection fault", () => {
 
 describe("a connection that stays open", () => {
   it("has a forged answer after the honest one, where a second call would read it", async () => {
-    const sandbox = await start({ faults: { tier: { fault: "left-over-answer" } } });
+    const sandbox = await startWith({ tier: { fault: "left-over-answer" } });
     const text = await raw(
       sandbox,
       1,
@@ -175,14 +162,14 @@ describe("a connection that stays open", () => {
   });
 
   it("counts but never answers a call after a broken answer", async () => {
-    const sandbox = await start({ faults: { tier: { fault: "length-short", calls: 1 } } });
+    const sandbox = await startWith({ tier: { fault: "length-short", calls: 1 } });
     const text = await raw(sandbox, 2, () => false);
     expect(text.split("HTTP/1.1").length - 1).toBe(1);
     expect(accepted(sandbox)).toBe(2);
   });
 
   it("delivers one byte at a time", async () => {
-    const sandbox = await start({ faults: { tier: { fault: "drip-head", ms: 1 } } });
+    const sandbox = await startWith({ tier: { fault: "drip-head", ms: 1 } });
     const pieces: number[] = [];
     await raw(sandbox, 1, (text) => pieces.push(text.length) > 5);
     expect(pieces).toHaveLength(6);
@@ -210,14 +197,13 @@ test("every fault that lets a call arrive counts it once", async () => {
 describe("the control port", () => {
   const report = z.object({
     active: z.array(z.looseObject({ operation: z.string(), fault: z.string(), struck: z.number() })),
-    known: z.array(z.strictObject({ name: z.string(), what: z.string() })),
+    known: z.array(z.strictObject({ name: z.string(), kind: z.string().min(1) })),
   });
 
-  it("lists every fault with a description", async () => {
+  it("lists every fault with its kind", async () => {
     const sandbox = await start();
     const { known, active } = report.parse((await portal(sandbox, "GET", "/faults")).json);
     expect(known.map(({ name }) => name)).toEqual([...FAULTS.keys()]);
-    expect(known.length).toBeGreaterThanOrEqual(100);
     expect(active).toEqual([]);
   });
 
@@ -242,8 +228,6 @@ describe("the control port", () => {
     ["tier", {}, 422],
     ["tier", { fault: "status-503", more: 1 }, 422],
     ["tier", { fault: "status-503", calls: 0 }, 422],
-    ["tier", { fault: "status-503", share: 0 }, 422],
-    ["tier", { fault: "status-503", share: 1.1 }, 422],
     ["tier", { fault: "reset-on-accept" }, 422],
     ["all", { fault: "connection-refused", calls: 1 }, 422],
     ["nothing", { fault: "status-503" }, 404],

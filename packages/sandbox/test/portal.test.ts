@@ -1,42 +1,21 @@
 /** Changes while the API runs: credentials are created and revoked, and access, tiers and prices change. */
-import { afterEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { z } from "zod";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
+import type { Sandbox } from "../src/sandbox.js";
 import {
-  authHeaders,
+  balance,
   call,
-  type Credential,
+  closeAfterEach,
   credentialShape,
   dataOf,
   failureOf,
-  type Reply,
+  get,
+  portal,
+  post,
+  start,
 } from "./client.js";
 
-const running: Sandbox[] = [];
-
-async function start(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ controlPort: 0, ...options });
-  running.push(sandbox);
-  return sandbox;
-}
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
-});
-
-function get(sandbox: Sandbox, path: string, as: Credential = sandbox.credential()): Promise<Reply> {
-  return call("GET", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as) });
-}
-
-function post(sandbox: Sandbox, path: string, body: unknown, as = sandbox.credential()): Promise<Reply> {
-  return call("POST", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as), body });
-}
-
-function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
-  return call(method, `${sandbox.controlUrl}${path}`, { body });
-}
-
-const balance = (sandbox: Sandbox, as?: Credential): Promise<Reply> => get(sandbox, "/account/balance", as);
+closeAfterEach();
 
 async function priceOf(sandbox: Sandbox, years = 1, as = sandbox.credential()): Promise<unknown> {
   return dataOf(await post(sandbox, "/pricing", { tld: ".af", action: "registration", years }, as))[

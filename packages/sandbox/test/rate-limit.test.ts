@@ -1,33 +1,8 @@
 /** The rate limit is strict in every rolling window, by a clock that the test sets. Latency comes before or after the count. */
-import { afterEach, describe, expect, it } from "@jest/globals";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
-import { authHeaders, call, type Credential, failureOf, type Reply } from "./client.js";
+import { describe, expect, it } from "@jest/globals";
+import { balance, call, closeAfterEach, failureOf, get, portal, post, start } from "./client.js";
 
-const running: Sandbox[] = [];
-
-async function start(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ controlPort: 0, ...options });
-  running.push(sandbox);
-  return sandbox;
-}
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
-});
-
-function get(sandbox: Sandbox, path: string, as: Credential = sandbox.credential()): Promise<Reply> {
-  return call("GET", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as) });
-}
-
-function post(sandbox: Sandbox, path: string, body: unknown, as = sandbox.credential()): Promise<Reply> {
-  return call("POST", `${sandbox.url}/api/v1${path}`, { headers: authHeaders(as), body });
-}
-
-function portal(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Reply> {
-  return call(method, `${sandbox.controlUrl}${path}`, { body });
-}
-
-const balance = (sandbox: Sandbox, as?: Credential): Promise<Reply> => get(sandbox, "/account/balance", as);
+closeAfterEach();
 
 describe("the rolling rate limit", () => {
   const limited = { limit: 3, windowMs: 1000 };
@@ -96,7 +71,7 @@ describe("the rolling rate limit", () => {
   it("can be changed while the sandbox runs, and is shown in the statistics", async () => {
     const sandbox = await start({ rateLimit: { limit: 1, windowMs: 1000 }, now: () => 0 });
     await balance(sandbox);
-    await portal(sandbox, "PUT", "/behaviour", { rateLimit: { limit: 2, windowMs: 1000 } });
+    sandbox.control.setRateLimit({ limit: 2, windowMs: 1000 });
     expect((await balance(sandbox)).status).toBe(200);
     expect((await balance(sandbox)).status).toBe(429);
     expect((await portal(sandbox, "GET", "/stats")).json).toMatchObject({ rateLimit: { limit: 2 } });
@@ -126,7 +101,6 @@ describe("latency", () => {
       setTimeout(resolve, 30);
     });
     await sandbox.close();
-    running.splice(0);
     expect(await pending).toBe("cut off");
   });
 });

@@ -1,8 +1,8 @@
-/** Scripted changes: they take effect at a time on the sandbox's clock or after a number of calls. Single answers can be delayed and reordered. */
+/** Changes and scripts: prices, names and orders change, also later, and single answers can be delayed and reordered. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Delivered, type Sandbox, startSandbox } from "../src/sandbox.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
-import { authHeaders, call, dataOf, type Reply } from "./client.js";
+import { authHeaders, call, dataOf, get, type Reply } from "./client.js";
 
 const TERM = { tld: ".af", action: "registration", years: 1 } as const;
 const usd = (amount: string) => ({ amount, currency: "USD" });
@@ -56,42 +56,8 @@ describe("a change", () => {
     expect((await checked("google.af"))["available"]).toBe(false);
   });
 
-  test("is applied at its time, together with those that were scheduled with it", async () => {
-    sandbox.control.schedule({ afterMs: 500 }, [
-      { tier: { reseller: "demo", tier: "Gold" } },
-      { taken: { domain: "kabul.af", taken: true } },
-    ]);
-    await clock.advance(499);
-    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([silver, true]);
-    await clock.advance(1);
-    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([gold, false]);
-    expect(sandbox.control.scheduled()).toEqual([]);
-  });
-
-  test("is applied after a number of calls, the last of which doesn't see it yet", async () => {
-    sandbox.control.schedule({ afterCalls: 2 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
-    expect([await quoted(), await quoted(), await quoted()]).toEqual([silver, silver, gold]);
-  });
-
-  test("is applied in the order of time, not in the order of scheduling", async () => {
-    const price = (amountCents: number) => [{ price: { reseller: "demo", ...TERM, amountCents } }];
-    sandbox.control.schedule({ afterMs: 200 }, price(200));
-    sandbox.control.schedule({ afterMs: 100 }, price(100));
-    await clock.advance(300);
-    expect(await quoted()).toEqual(usd("2.00"));
-    sandbox.control.schedule({ afterMs: 10 }, price(300));
-    await clock.advance(10);
-    sandbox.control.setPrice("demo", { ...TERM, amountCents: 400 });
-    expect(await quoted()).toEqual(usd("4.00"));
-  });
-
-  test("that is invalid is rejected when it is scheduled, and a pending one can be dropped", async () => {
-    const tin = [{ tier: { reseller: "demo", tier: "Tin" } }];
-    expect(() => sandbox.control.schedule({ afterMs: 1 }, tin)).toThrow("there is no tier Tin");
-    sandbox.control.schedule({ afterMs: 1 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
-    sandbox.control.clearSchedule();
-    await clock.advance(1);
-    expect(await quoted()).toEqual(silver);
+  test("of the tier has to be to one that exists", () => {
+    expect(() => sandbox.control.setTier("demo", "Tin")).toThrow("there is no tier Tin");
   });
 });
 
@@ -145,19 +111,6 @@ describe("a held answer", () => {
     expect((await late).status).toBe(200);
   });
 
-  test("is released by the clock if the hold has a duration, without holding other operations or later calls", async () => {
-    const hold = sandbox.control.hold({ operation: "quote", calls: 1, forMs: 3_000 });
-    expect((await check("kabul.af")).status).toBe(200);
-    let isAnswered = false;
-    const slow = quoted().then(() => (isAnswered = true));
-    await hold.caught();
-    expect(await quoted()).toEqual(silver);
-    await clock.advance(2_999);
-    expect(isAnswered).toBe(false);
-    await clock.advance(1);
-    expect(await slow).toBe(true);
-  });
-
   test("that is held by latency waits on the sandbox's clock", async () => {
     sandbox.control.setBehaviour({ afterMs: 60_000 });
     let isAnswered = false;
@@ -173,7 +126,7 @@ describe("a watcher", () => {
   test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
     const seen: Delivered[] = [];
     const stop = sandbox.control.watch((answer) => seen.push(answer));
-    await portal("POST", "/holds", { operation: "quote", calls: 1 });
+    const kept = sandbox.control.hold({ operation: "quote", calls: 1 });
     const caller = new AbortController();
     const left = fetch(`${sandbox.url}/api/v1/pricing`, {
       method: "POST",
@@ -181,12 +134,12 @@ describe("a watcher", () => {
       body: JSON.stringify(TERM),
       signal: caller.signal,
     }).catch(() => undefined);
-    await sandbox.control.holds()[0]?.caught();
+    await kept.caught();
     caller.abort();
     await left;
     // The next request arrives after that connection has ended.
     await check("not a name");
-    sandbox.control.holds()[0]?.release();
+    kept.release();
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
     const late = check("kabul.af");
     const held = await hold.caught();
@@ -209,25 +162,21 @@ describe("a watcher", () => {
 });
 
 describe("the control port", () => {
-  test("schedules changes, shows the pending ones, and drops them", async () => {
-    const price = { reseller: "demo", ...TERM, amount: "22.50" };
-    const changes = [
-      { price },
-      { tier: { reseller: "demo", tier: "Gold" } },
-      { taken: { domain: "kabul.af", taken: true } },
-      { premium: { domain: "herat.af", firstYear: { USD: "900.00" } } },
-    ];
-    expect((await portal("POST", "/changes", { afterMs: 1000, changes })).status).toBe(201);
-    expect((await portal("GET", "/changes")).json).toEqual([
-      { id: 1, due: { afterMs: 1000 }, change: expect.arrayContaining([changes[1]]) },
-    ]);
+  test("carries out an order later, as the registry's queue does, and drops one that has become impossible", async () => {
+    const order = { domain: "kabul.af", action: "registration", years: 1 };
+    for (const afterMs of [1000, 2000])
+      expect((await portal("POST", "/orders", { ...order, afterMs })).status).toBe(201);
+    const { balance } = dataOf(await get(sandbox, "/account/balance"));
+    await clock.advance(999);
+    expect((await checked("kabul.af"))["available"]).toBe(true);
+    await clock.advance(1);
+    expect((await checked("kabul.af"))["available"]).toBe(false);
     await clock.advance(1000);
-    expect([await quoted(), (await checked("kabul.af"))["available"]]).toEqual([usd("22.50"), false]);
-    expect((await portal("POST", "/changes", { afterCalls: 1, changes: [changes[1]] })).status).toBe(201);
-    expect((await portal("DELETE", "/changes")).status).toBe(200);
-    expect((await portal("GET", "/changes")).json).toEqual([]);
-    for (const wrong of [{ changes }, { afterMs: 1, changes: [] }, { afterCalls: 0, changes }])
-      expect((await portal("POST", "/changes", wrong)).status).toBe(422);
+    const after = dataOf(await get(sandbox, "/account/balance"))["balance"];
+    expect(Number(balance) - Number(after)).toBeCloseTo(20.21);
+    expect((await portal("POST", "/orders", order)).status).toBe(409);
+    const stranger = { ...order, reseller: "nobody", afterMs: 1 };
+    expect((await portal("POST", "/orders", stranger)).status).toBe(404);
   });
 
   test("changes a name and a price immediately", async () => {
@@ -238,27 +187,5 @@ describe("the control port", () => {
     await portal("PUT", "/resellers/demo/prices", { ...TERM, amount: "7.77" });
     await portal("PUT", "/resellers/demo/prices", { ...TERM, amount: null });
     expect(await quoted()).toEqual(silver);
-  });
-
-  test("holds answers and releases them in any order", async () => {
-    expect((await portal("POST", "/holds", { operation: "check" })).json).toEqual({ id: 1 });
-    const [first, second] = [check("kabul.af"), check("herat.af")];
-    const hold = sandbox.control.holds()[0];
-    await hold?.caught(2);
-    const listed = hold?.answers() ?? [];
-    expect((await portal("GET", "/holds")).json).toEqual([
-      {
-        id: 1,
-        operation: "check",
-        answers: listed.map(({ id, operation, asked }) => ({ id, operation, asked })),
-      },
-    ]);
-    const { id } = listed[1] ?? { id: 0 };
-    expect((await portal("POST", `/holds/1/answers/${id}/release`)).status).toBe(200);
-    await Promise.race([first, second]);
-    expect((await portal("POST", `/holds/1/answers/${id}/release`)).status).toBe(404);
-    expect((await portal("DELETE", "/holds/1")).status).toBe(200);
-    expect([(await first).status, (await second).status]).toEqual([200, 200]);
-    expect((await portal("DELETE", "/holds/1")).status).toBe(404);
   });
 });

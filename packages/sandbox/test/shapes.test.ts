@@ -1,29 +1,15 @@
 /** How the sandbox's shapes are chosen: in the configuration, at startup or over the control port. Invalid choices are rejected with a reason. */
 import { readFileSync } from "node:fs";
-import { afterEach, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { parseConfig } from "../src/config.js";
 import { OPEN_POINTS, openPoints } from "../src/open-points.js";
 import { PRESET_NAMES, ShapeFault, shapeSettings } from "../src/presets.js";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../src/sandbox.js";
+import type { Sandbox } from "../src/sandbox.js";
 import { plainShapes } from "../../../test/support/plain-shapes.js";
-import { authHeaders, call, dataOf, type Reply } from "./client.js";
+import { authHeaders, call, closeAfterEach, dataOf, type Reply, start } from "./client.js";
 
 const CONFIG = readFileSync(new URL("../../../config/sandbox.yaml", import.meta.url), "utf8");
-const running: Sandbox[] = [];
-
-async function start(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({
-    controlPort: 0,
-    rateLimit: { limit: 1000, windowMs: 60_000 },
-    ...options,
-  });
-  running.push(sandbox);
-  return sandbox;
-}
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()));
-});
+closeAfterEach();
 
 function quote(sandbox: Sandbox, body: object = { tld: ".af", action: "restore", years: 1 }): Promise<Reply> {
   return call("POST", `${sandbox.url}/api/v1/pricing`, { headers: authHeaders(sandbox.credential()), body });
