@@ -1,9 +1,22 @@
 /** Visitors at the storefront: opens pages at the service's time, finds their parts, and types into them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
+import { readFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { FakeClock } from "../support/fake-clock.js";
-import { type Service, type ServiceOptions, startService } from "../support/service.js";
+import { type Service, type ServiceOptions, startService, until } from "../support/service.js";
 import { DESKTOP, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
+
+/** The shipped price file. */
+export const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+
+/** The same with registrations under these TLDs 10 % cheaper, each until its time. */
+export function saleOf(...ends: readonly (readonly [tld: string, to: string])[]): string {
+  const sales = ends.map(
+    ([tld, to]) =>
+      `{ id: sale${tld}, match: { tld: ${tld}, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "${to}" }`,
+  );
+  return RETAIL.replace("promotions: []", `promotions: [${sales.join(", ")}]`);
+}
 
 export interface VisitorOptions extends BrowserContextOptions {
   readonly language?: string;
@@ -85,9 +98,21 @@ export async function typeSlowly(page: Page, text: string, keyMs: number): Promi
   }
 }
 
+export const status = (page: Page) => page.locator("#search-status");
+export const cartStatus = (page: Page) => page.locator("#cart-status");
+export const searchIs = (page: Page, kind: string) =>
+  page.locator(`#search-status[data-kind="${kind}"]`).waitFor();
+export const cartIs = (page: Page, kind: string) =>
+  page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
 /** Waits until a search has succeeded. */
-export function done(page: Page, timeout = 10_000): Promise<void> {
-  return page.locator('#search-status[data-kind="done"]').waitFor({ timeout });
+export const done = (page: Page) => searchIs(page, "done");
+
+/** Advances a stopped clock until a search has succeeded, whatever its requests need of real time. */
+export async function runUntilDone(page: Page): Promise<void> {
+  await until(async () => {
+    await page.clock.runFor(1_000);
+    return (await status(page).getAttribute("data-kind")) === "done";
+  }, "the result");
 }
 
 /** Replaces the text in the search box at once, as a paste would, and presses Enter. */
@@ -107,17 +132,38 @@ export async function searchFor(page: Page, text: string): Promise<void> {
   await done(page);
 }
 
+/** Searches kabul and puts these names into the cart. */
+export async function put(page: Page, ...domains: readonly string[]): Promise<void> {
+  await searchFor(page, "kabul");
+  for (const domain of domains) await row(page, domain).locator("button").press("Enter");
+}
+
+export async function confirm(page: Page, becomes: string): Promise<void> {
+  await page.locator("#cart-confirm").press("Enter");
+  await cartIs(page, becomes);
+}
+
+export const focusedId = (page: Page): Promise<unknown> => page.evaluate("focused().id");
+
+/** What is asked for by searches, or names, that can call the upstream: grows from now on. */
+export function requestsOf(page: Page, path: string): string[] {
+  const asked: string[] = [];
+  page.on("request", (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname === path && !searchParams.has("only"))
+      asked.push(searchParams.get("q") ?? searchParams.get("domain") ?? "");
+  });
+  return asked;
+}
+
+/** Timers aren't affected, as when a person or the network sets a device's clock. */
+export async function setClockBy(page: Page, ms: number): Promise<void> {
+  await page.clock.setSystemTime(Number(await page.evaluate("Date.now()")) + ms);
+}
+
 export const row = (page: Page, domain: string) => page.locator(`.name[data-domain="${domain}"]`);
 
 const tidy = (text: string): string => text.replaceAll(/[ \n]+/g, " ").trim();
 export const read = async (what: Locator): Promise<string> => tidy((await what.textContent()) ?? "");
 export const texts = async (page: Page, what: string): Promise<string[]> =>
   (await page.locator(what).allTextContents()).map(tidy);
-
-/** Inspects a page with a stopped clock, which has to run meanwhile, and stops the clock `forMs` after the time at which it stood. */
-export async function inspect(page: Page, forMs: number, inspection: () => Promise<void>): Promise<void> {
-  const stoppedAtMs = Number(await page.evaluate("Date.now()"));
-  await page.clock.resume();
-  await inspection();
-  await page.clock.pauseAt(stoppedAtMs + forMs);
-}

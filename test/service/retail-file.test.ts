@@ -168,6 +168,18 @@ describe("a valid file", () => {
     expect(exp - iat).toBe(60);
   });
 
+  test("can say whether a restore includes a renewal, and the page knows it only if the file says so", async () => {
+    for (const [said, known] of [
+      ["true", true],
+      ["false", false],
+      ["~", null],
+    ] as const) {
+      await edit(`${RETAIL}shop: { restoreIncludesRenewal: ${said} }\n`);
+      const { text } = await service.ask("/", { headers: { Accept: "text/html" } });
+      expect(text).toContain(`"restoreIncludesRenewal":${known}`);
+    }
+  });
+
   test("can change exchange rates, at which staff then see the margins of carts that were signed before", async () => {
     const inAfghani = (rate: string) =>
       RETAIL.replace("currency: USD", `currency: AFN\nrates: { USD: "${rate}" }`);

@@ -408,6 +408,9 @@ test("a domain list that ends after a hundred says that there are more", async (
     const { body } = await service.ask("/v1/staff/domains", { headers: bearer("read") });
     expect(body).toMatchObject({ truncated: true });
     expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
+    await service.ask("/v1/staff/balance", { headers: bearer("read") });
+    const { text } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    expect(text).toContain("The registry lists only 100 domains, but the account has 130.");
   } finally {
     await service.close();
   }

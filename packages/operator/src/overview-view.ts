@@ -1,16 +1,15 @@
-/** The current state: charts of up to a day, tables of lanes and operations, credentials, and alarms. */
+/** The current state: charts of up to a day of what staff decide by (the Grafana dashboard has the rest), tables of lanes and operations, credentials, and alarms. */
 import { button, byId, element } from "../../storefront/src/element.js";
 import type { Alarms } from "./alarms.js";
 import { chart } from "./chart.js";
 import { count, counted, timeOf } from "./figures.js";
-import { callsOf, LANES, recentOf } from "./recent.js";
+import { LANES, meanWaits } from "./recent.js";
 import type { History, Overview } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 
 /** The mean since an older reading says nothing about now. */
 const RECENT_MS = 90_000;
 
-const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 /** With the day, because a time can be from yesterday: the page stays open overnight. */
 const time = new Intl.DateTimeFormat("en-GB", {
@@ -43,21 +42,6 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
     format: duration,
     least: 1000,
   });
-  const hits = chart({
-    title: "Answered without an upstream call",
-    lines: [{ label: "share", colour: "--line-2" }],
-    format: percent.format,
-    least: 1,
-  });
-  const latency = chart({
-    title: "Upstream latency",
-    lines: [
-      { label: "mean", colour: "--line-1" },
-      { label: "95th percentile of the slowest operation", colour: "--line-3" },
-    ],
-    format: duration,
-    least: 500,
-  });
   const failures = chart({
     title: "Upstream errors",
     lines: [{ label: "failed calls in the last ten minutes", colour: "--line-5" }],
@@ -66,7 +50,7 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
   });
   const lanes = element("div", { class: "card panel" });
   const operations = element("div", { class: "card panel" });
-  const charts = [quota, waits, hits, latency, failures];
+  const charts = [quota, waits, failures];
   offerSpans((seconds) => {
     for (const one of charts) one.show(seconds);
   });
@@ -77,7 +61,7 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
   /** Adds figures from a time without readings to the charts. If the history can't be loaded, their lines have a gap. */
   function fillIn(afterMs: number, beforeMs: number): void {
     history().then(
-      ({ at, used, budget, waitMs, hitRate, meanMs, p95Ms, failed }) => {
+      ({ at, used, budget, waitMs, failed }) => {
         const times = at.map((instant) => Date.parse(instant));
         quota.past(times, [used, budget], afterMs, beforeMs);
         waits.past(
@@ -86,8 +70,6 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
           afterMs,
           beforeMs,
         );
-        hits.past(times, [hitRate], afterMs, beforeMs);
-        latency.past(times, [meanMs, p95Ms], afterMs, beforeMs);
         failures.past(times, [failed], afterMs, beforeMs);
       },
       () => undefined,
@@ -126,11 +108,11 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
       const atMs = Date.now();
       const recent = before !== null && atMs - before.atMs <= RECENT_MS ? before.overview : null;
       if (recent === null) fillIn(before?.atMs ?? 0, atMs);
-      const { waitMs, hitRate: rate } = recentOf(overview, recent ?? overview);
-      const { meanMs, p95Ms, failed, calls } = callsOf(overview);
+      const means = recent === null ? null : meanWaits(overview, recent);
       const { used, budget, largestWindowToday, windowMs, lanes: queue } = overview.quota;
-      const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
-      const ever = recentOf(overview, null).hitRate;
+      const { operations: calls } = overview.upstream.recent;
+      const sumOf = (counts: readonly number[]) => counts.reduce((sum, one) => sum + one, 0);
+      const failed = sumOf(calls.map((one) => one.failed));
       quota.add(
         atMs,
         [used, budget],
@@ -139,25 +121,16 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
       );
       waits.add(
         atMs,
-        LANES.map((lane) => (recent === null ? null : waitMs[lane])),
-        recent === null ? "–" : duration(Math.max(...Object.values(waitMs))),
-        `longest mean wait of a lane; ${count(queued)} waiting`,
+        means ?? LANES.map(() => null),
+        means === null ? "–" : duration(Math.max(...means)),
+        `longest mean wait of a lane; ${count(sumOf(LANES.map((lane) => queue[lane].queued)))} waiting`,
       );
-      hits.add(
+      failures.add(
         atMs,
-        [rate],
-        ever === null ? "–" : percent.format(ever),
-        recent === null
-          ? "since startup"
-          : `since startup; ${rate === null ? "no requests now" : `now ${percent.format(rate)}`}`,
+        [failed],
+        count(failed),
+        `of ${counted(sumOf(calls.map((one) => one.calls)), "call")} in ten minutes`,
       );
-      latency.add(
-        atMs,
-        [meanMs, p95Ms],
-        meanMs === null ? "–" : duration(meanMs),
-        p95Ms === null ? "no calls in ten minutes" : `mean; 95% within ${duration(p95Ms)}`,
-      );
-      failures.add(atMs, [failed], count(failed), `of ${counted(calls, "call")} in ten minutes`);
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);

@@ -1,6 +1,7 @@
 /** Every price sold, with wholesale, margin and rule, and notes on what changed or is wrong. */
+import type { Money } from "../../client/src/client.js";
 import { byId, element } from "../../storefront/src/element.js";
-import { type Amount, shareOf, signed, written } from "./amounts.js";
+import { shareOf, signed, written } from "./amounts.js";
 import { counted, dateAndTimeOf } from "./figures.js";
 import type { Price, Prices } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
@@ -80,6 +81,6 @@ function cellsOf({
 }
 
 /** The margin, which stands out if it is a loss. */
-export function marginOf(margin: Amount): HTMLElement {
+export function marginOf(margin: Money): HTMLElement {
   return element("span", { class: margin.amount.startsWith("-") && "bad" }, written(margin));
 }

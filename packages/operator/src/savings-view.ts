@@ -1,12 +1,13 @@
 /** What the next tier would have saved on the last 30 days' orders, at the prices of that tier that the operator enters. */
+import type { Money } from "../../client/src/client.js";
 import { byId, element } from "../../storefront/src/element.js";
-import { type Amount, saved, typed, written } from "./amounts.js";
+import { saved, typed, written } from "./amounts.js";
 import { type Ordered, orderedLately } from "./lately.js";
 import type { Domains, Prices, Tier } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 
 interface Line extends Ordered {
-  readonly wholesale: Amount;
+  readonly wholesale: Money;
 }
 
 /** Returns a function that shows the orders. */

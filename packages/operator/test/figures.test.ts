@@ -3,8 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { coverage, saved, shareOf, signed, typed, written } from "../src/amounts.js";
 import { expiring, monthsAhead } from "../src/expiry.js";
 import { orderedLately } from "../src/lately.js";
-import { callsOf, LANES, recentOf } from "../src/recent.js";
-import type { Overview } from "../src/staff-api.js";
+import { meanWaits } from "../src/recent.js";
 
 const usd = (amount: string) => ({ amount, currency: "USD" });
 const NOW = Date.parse("2026-11-21T23:30:00Z");
@@ -119,97 +118,15 @@ describe("expiry", () => {
   });
 });
 
-describe("figures", () => {
-  const lane = { queued: 0, served: 0, refused: 0, left: 0, retried: 0, retriedServed: 0, longestWaitMs: 0 };
-  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0 };
-
-  function overview(facts: { served?: number; waited?: number; hit?: number; miss?: number }): Overview {
-    const { served = 0, waited = 0, hit = 0, miss = 0 } = facts;
-    const idle = { ...lane, waitedMsTotal: 0 };
-    const none = { entries: 0, bound: 1, inflight: 0, counts };
-    return {
-      mode: "sandbox",
-      quota: {
-        used: 5,
-        budget: 57,
-        limit: 60,
-        windowMs: 60_000,
-        largestWindowToday: 5,
-        pausedForMs: 0,
-        lanes: {
-          checkout: idle,
-          exact: { ...lane, served, waitedMsTotal: waited },
-          search: idle,
-          account: idle,
-          refresh: idle,
-          suggestion: idle,
-        },
-        waits: {
-          retryAfter: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
-          reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
-          refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
-          idleCalls: 0,
-          refusedAgoMs: null,
-        },
-      },
-      rateLimited: { requests: 0, cold: 0 },
-      redis: "none",
-      caches: {
-        availability: { ...none, counts: { ...counts, hit, miss } },
-        prices: none,
-        tier: none,
-        account: none,
-      },
-      upstream: {
-        lastSuccessAt: null,
-        lastFailureAt: null,
-        openCircuits: [],
-        recent: {
-          windowMs: 600_000,
-          operations: [
-            { operation: "check", calls: 3, failed: 1, meanMs: 100, p95Ms: 400 },
-            { operation: "quote", calls: 1, failed: 0, meanMs: 500, p95Ms: 500 },
-          ],
-        },
-      },
-      unexpected: [],
-      credentials: [],
-      prices: {
-        sold: 28,
-        known: 28,
-        doubtful: 0,
-        epochsEnded: [],
-        config: { fingerprint: "0123456789ab", since: "2026-03-01T09:30:00.000Z", faults: [] },
-      },
-      promises: { inForce: 0, belowFloor: 0, marginLost: [] },
-      saved: { cache: 0, coalesced: 0, refusedLocally: 0 },
-      owner: { role: "alone", since: "2026-03-20T00:00:00Z" },
-      proxy: "fits",
-      alarms: [],
-      notices: { on: false, waiting: 0, last: [] },
-    };
-  }
-
-  test("show the wait and the hit rate between two readings, not since startup", () => {
-    const before = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
-    const now = overview({ served: 12, waited: 9300, hit: 93, miss: 11 });
-    const { waitMs, hitRate } = recentOf(now, before);
-    expect([waitMs.exact, waitMs.search, hitRate]).toEqual([150, 0, 0.75]);
-  });
-
-  test("have no hit rate for a period without lookups or across a restart", () => {
-    const full = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
-    expect(recentOf(full, full).hitRate).toBeNull();
-    const { waitMs, hitRate } = recentOf(overview({ served: 1, waited: 20, hit: 1 }), full);
-    expect([LANES.map((name) => waitMs[name]), hitRate]).toEqual([LANES.map(() => 0), null]);
-  });
-
-  test("weigh each operation's latency by its calls", () => {
-    expect(callsOf(overview({}))).toEqual({
-      meanMs: 200,
-      p95Ms: 500,
-      failed: 1,
-      calls: 4,
-    });
-  });
+test("the mean wait is that of the requests served between two readings, not since startup or across a restart", () => {
+  const overview = (served: number, waitedMsTotal: number) => {
+    const lane = { queued: 0, refused: 0, left: 0, retried: 0, retriedServed: 0, longestWaitMs: 0 };
+    const idle = { ...lane, served: 0, waitedMsTotal: 0 };
+    const exact = { ...lane, served, waitedMsTotal };
+    const lanes = { checkout: idle, exact, search: idle, account: idle, refresh: idle, suggestion: idle };
+    return { quota: { lanes } };
+  };
+  const before = overview(10, 9000);
+  expect(meanWaits(overview(12, 9300), before)).toEqual([0, 150, 0, 0, 0, 0]);
+  expect(meanWaits(overview(1, 20), before)).toEqual([0, 0, 0, 0, 0, 0]);
 });

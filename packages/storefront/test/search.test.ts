@@ -1,26 +1,167 @@
-/** What visitors see of a search in a real browser: each name in its place, and its price. */
+/** What visitors see of a search in a real browser: what typing costs, each name in its place with its price, lists, and text that can't be a name. */
 import { afterAll, expect, test } from "@jest/globals";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { priceListShape, quotesShape } from "../../../src/wire/visitors.js";
 import { CHECK, temporaryFolder, until } from "../../../test/support/service.js";
-import { mixedSearch, onSearch, result, streamed } from "../../../test/browser/answers.js";
+import { mixedSearch, onSearch, refusal, result, streamed } from "../../../test/browser/answers.js";
 import { describeWithBrowser, PHONE } from "../../../test/browser/browser.js";
 import { CUT } from "../../../test/browser/looks.js";
-import { done, enter, openShop, row, searchFor, texts, read } from "../../../test/browser/storefront.js";
+import {
+  cartStatus,
+  done,
+  enter,
+  focusedId,
+  openShop,
+  put,
+  read,
+  requestsOf,
+  RETAIL,
+  row,
+  saleOf,
+  searchFor,
+  searchIs,
+  status,
+  texts,
+  typeSlowly,
+} from "../../../test/browser/storefront.js";
+import { fa } from "../src/embed/texts/fa.js";
 
-const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");
+const TLDS = [".af", ".com.af", ".net.af", ".org.af"];
 
 describeWithBrowser("a search at the storefront", () => {
-  const shop = openShop();
+  // Suggestions would use spare calls, which are counted here.
+  const shop = openShop({ retail: RETAIL.replace(/^suggestions:[^]*/m, "") });
   const folder = temporaryFolder();
   afterAll(folder.remove);
+  const checks = (): number => shop.service.calls(CHECK);
+  const listed = (page: Page) => page.locator(".amount").first();
+  async function retype(page: Page, text: string, keyMs: number): Promise<void> {
+    await page.locator("#query").focus();
+    await page.keyboard.press("ControlOrMeta+a");
+    await typeSlowly(page, text, keyMs);
+  }
 
-  test("shows a name under every TLD sold, the exact one first, with prices, and announces it to screen readers", async () => {
-    const { page, picture, weight } = await shop.visitor();
-    await picture("storefront-start");
-    expect(await texts(page, "tbody th")).toEqual([".af", ".com.af", ".net.af", ".org.af"]);
+  test("costs no call while it is typed, and shows what is known; then one for each TLD, on Enter or after a pause", async () => {
+    const { page } = await shop.visitor({ stopped: true });
+    await shop.service.ask("/v1/availability?domain=kabul.af");
+    let before = checks();
+    await typeSlowly(page, "kabul", 120);
+    await page.clock.runFor(300);
+    await row(page, "kabul.af").getByText("Available").waitFor();
+    expect(await texts(page, ".names .price")).toEqual([
+      "$26.991 year",
+      "$11.991 year",
+      "$10.991 year",
+      "$10.991 year",
+    ]);
+    expect(await read(status(page))).toBe("Press Enter to search.");
+    for (const text of ["ka", "a.af", "--", "@"]) {
+      await retype(page, text, 250);
+      await page.clock.runFor(10_000);
+    }
+    expect(await read(status(page))).toBe("Type at least three letters, or press Enter.");
+    expect(checks()).toBe(before);
+    for (const [keyMs, name, enters] of [
+      [120, "my-shop24", true],
+      [250, "www.bamyan-tours.com.af", false],
+      [400, "افغانستان", true],
+    ] as const) {
+      before = checks();
+      await retype(page, name, keyMs);
+      await page.clock.runFor(keyMs);
+      if (enters) await page.keyboard.press("Enter");
+      else {
+        await page.clock.runFor(950 - keyMs);
+        expect(checks()).toBe(before);
+        await page.clock.runFor(50);
+      }
+      await done(page);
+      expect(await page.locator(".name").count()).toBe(TLDS.length);
+      await page.clock.runFor(30_000);
+      expect(checks() - before).toBe(TLDS.length);
+    }
+    // A space begins the pause again.
+    before = checks();
+    await retype(page, "saffron", 120);
+    await page.clock.runFor(900);
+    await page.keyboard.type(" ");
+    await page.clock.runFor(900);
+    await page.keyboard.type("tea");
+    await page.clock.runFor(950);
+    expect(checks()).toBe(before);
+    await page.clock.runFor(50);
+    await done(page);
+    expect(await texts(page, ".name.exact .domain")).toEqual(["saffrontea.af"]);
+  });
+
+  test("is sent once for a word that a phone's keyboard composes, and is cancelled by another word, even while it waits", async () => {
+    const { page } = await shop.visitor({ stopped: true });
+    const asked = requestsOf(page, "/v1/search");
+    const devtools = await page.context().newCDPSession(page);
+    await page.locator("#query").focus();
+    for (const text of ["k", "ka", "kab", "kabl"]) {
+      const [selectionStart, selectionEnd] = [text.length, text.length];
+      await devtools.send("Input.imeSetComposition", { text, selectionStart, selectionEnd });
+      await page.clock.runFor(400);
+    }
+    // Autocorrect replaces the word and adds a space.
+    await devtools.send("Input.insertText", { text: "kabul " });
+    await page.clock.runFor(900);
+    expect(asked).toEqual([]);
+    await page.keyboard.press("Enter");
+    await done(page);
+    await page.clock.runFor(5_000);
+    expect(asked).toEqual(["kabul"]);
+
+    const answers = [refusal("quota_exhausted", 503, 20)];
+    await onSearch(page, (route) => {
+      const next = answers.shift();
+      return next === undefined ? route.continue() : route.fulfill(next);
+    });
+    await retype(page, "herat", 120);
+    await page.keyboard.press("Enter");
+    await searchIs(page, "waiting");
+    await page.keyboard.type("y");
+    await page.clock.runFor(999);
+    expect(asked).toEqual(["kabul", "herat"]);
+    await page.clock.runFor(1);
+    await done(page);
+    await page.clock.runFor(60_000);
+    expect(asked).toEqual(["kabul", "herat", "heraty"]);
+  });
+
+  test("is sent once however long Enter is held down, and a list goes on when it is pressed again", async () => {
+    const { page } = await shop.visitor({
+      before: (page) =>
+        page.route("/v1/availability?*", async (route) => {
+          await new Promise((later) => setTimeout(later, 100));
+          await route.continue();
+        }),
+    });
+    const searches = requestsOf(page, "/v1/search");
+    const names = requestsOf(page, "/v1/availability");
+    await page.locator("#query").fill("kabul");
+    for (let times = 0; times < 10; times += 1) {
+      await page.keyboard.down("Enter");
+      await page.waitForTimeout(20);
+    }
+    await page.keyboard.up("Enter");
+    await done(page);
+    expect(searches).toEqual(["kabul"]);
+    await enter(page, "ghazni, herat, balkh");
+    await status(page).getByText("1 of 3").waitFor();
+    await page.keyboard.press("Enter");
+    await page.keyboard.type(", ");
+    await done(page);
+    expect(names).toEqual(["ghazni.af", "herat.af", "balkh.af"]);
+    expect(await read(status(page))).toMatch(/of 3/);
+  });
+
+  test("shows a name under every TLD sold, the exact one first, with prices for the chosen term, and announces it", async () => {
+    const { page, weight } = await shop.visitor();
+    expect(await texts(page, "tbody th")).toEqual(TLDS);
     expect(await texts(page, "tbody tr:first-child td > :first-child .amount")).toEqual([
       "$26.99",
       "$27.99",
@@ -28,14 +169,12 @@ describeWithBrowser("a search at the storefront", () => {
       "$96.00",
     ]);
     expect(await weight()).toBeLessThan(60_000);
-
     await page.reload();
     await page.locator("tbody tr").first().waitFor();
     const fetched = `performance.getEntriesByType("resource").filter(({ transferSize }) => transferSize > 0).length`;
     expect(await page.evaluate(fetched)).toBe(0);
 
     await searchFor(page, "https://www.kabul.com.af/");
-    await picture("storefront-results");
     expect(await texts(page, ".names .domain")).toEqual([
       "kabul.com.af",
       "kabul.af",
@@ -52,70 +191,87 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await read(row(page, "kabul.af").locator(".renewal"))).toBe("Renews at $27.99 a year");
     expect(await read(page.locator("#live"))).toBe("4 of 4 are available.");
 
-    await searchFor(page, "google.af");
-    expect(await read(row(page, "google.af"))).toContain("Taken");
-    expect(await row(page, "google.af").locator("button").count()).toBe(0);
-  });
-
-  test("shows the price of the chosen term and the price per year, without another call", async () => {
-    const { page } = await shop.visitor();
+    const before = checks();
     await page.locator("#terms").getByText("3 years").click();
-    await searchFor(page, "kabul");
-    const before = shop.service.calls(CHECK);
     // Two TLDs are sold for at most two years.
     expect(await texts(page, ".names .price")).toEqual([
-      "$70.993 years · $23.67 a year",
       "$32.993 years · $11.00 a year",
+      "$70.993 years · $23.67 a year",
       "$19.992 years · $10.00 a year",
       "$19.992 years · $10.00 a year",
     ]);
     await page.locator("#terms").getByText("1 year").click();
-    expect((await texts(page, ".names .price"))[0]).toBe("$26.991 year");
-    expect(shop.service.calls(CHECK)).toBe(before);
+    expect((await texts(page, ".names .price"))[0]).toBe("$11.991 year");
+    expect(checks()).toBe(before);
   });
 
-  test("shows the regular price beside a reduced one until the promotion ends, whatever the list says", async () => {
-    const to = new Date(shop.clock.now() + 30_000).toISOString();
-    const sale = `{ id: sale, match: { tld: .af, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "${to}" }`;
-    const at = await shop.start({ retail: RETAIL.replace("promotions: []", `promotions: [${sale}]`) });
-    const { page } = await shop.visitor({ at, stopped: true });
-    const listed = page.locator(".amount").first();
+  test("shows similar available names below streamed results, a premium price for its own term, and a name without a price", async () => {
+    let answer = streamed([
+      result("google.com.af", ".com.af", "available"),
+      result("google.af", ".af", "taken"),
+      result("mygoogle.af", ".af", "available", { suggested: true }),
+      result("getgoogle.af", ".af", "taken", { suggested: true }),
+      result("google-online.af", ".af", "available", { suggested: true }),
+    ]);
+    const { page } = await shop.visitor({
+      before: (page) =>
+        onSearch(page, async (route) => {
+          expect(await route.request().headerValue("accept")).toMatch(/^text\/event-stream/);
+          await route.fulfill(answer);
+        }),
+    });
+    expect(await page.locator("#ideas").isVisible()).toBe(false);
+    await searchFor(page, "google");
+    expect(await texts(page, ".names .domain")).toEqual(TLDS.map((tld) => `google${tld}`));
+    expect(await texts(page, ".idea .domain")).toEqual(["mygoogle.af", "google-online.af"]);
+    await page.locator('.idea[data-domain="mygoogle.af"] button').click();
+    expect(await texts(page, ".item .domain")).toEqual(["mygoogle.af"]);
+
+    answer = mixedSearch;
+    await page.locator("#terms").getByText("2 years").click();
+    await searchFor(page, "gold");
+    expect(await read(row(page, "gold.af").locator(".price"))).toBe("$1,575.001 year");
+    expect(await row(page, "gold.af").locator(".state").innerText()).toBe(
+      "Available Premium Renewal price on request",
+    );
+    expect(await read(row(page, "gold.com.af").locator(".state"))).toContain("No price right now.");
+    expect(await row(page, "gold.com.af").locator("button").count()).toBe(0);
+    expect(await read(row(page, "gold.org.af").locator(".renewal"))).toBe("Renews at $12.34 a year");
+  });
+
+  test("shows the regular price beside a reduced one until the promotion ends, at a time that is said in each language", async () => {
+    const retail = saleOf(
+      [".af", new Date(shop.clock.now() + 30_000).toISOString()],
+      [".com.af", "2026-03-27T00:00:00Z"],
+    );
+    const at = await shop.start({ retail });
+    const { page } = await shop.visitor({ at, ...PHONE, timezoneId: "Asia/Kabul", stopped: true });
+    const end = page.locator("tbody tr:nth-child(2) td s + small").first();
     await searchFor(page, "kabul");
     expect(await read(row(page, "kabul.af").locator(".price"))).toBe("$26.99 $24.991 year");
-    expect(await texts(page, "tbody td:first-of-type div:first-child > s")).toEqual([
+    expect(await texts(page, "tbody tr:first-child td:first-of-type div:first-child > s")).toEqual([
       "Regular price: $26.99",
     ]);
-    expect(await read(listed)).toBe("$24.99");
+    expect(await read(listed(page))).toBe("$24.99");
+    for (const [language, time] of [
+      ["fa", /^تا ۷ حمل ۱۴۰۵.*۴:۳۰$/],
+      ["ps", /^تر ۷ حمل ۱۴۰۵.*۴:۳۰ پورې$/],
+      ["en", /^until Mar 27, 2026, 4:30\sAM$/],
+    ] as const) {
+      await page.locator(`[data-language=${language}]`).click();
+      expect(await read(end)).toMatch(time);
+      expect(await page.evaluate(CUT)).toEqual([]);
+    }
     // The page's clock stands: to it, the promotion goes on.
     await shop.clock.advance(33_000);
     await searchFor(page, "herat");
     expect(await read(row(page, "herat.af").locator(".price"))).toBe("$26.991 year");
     await page.clock.runFor(33_000);
-    await until(async () => (await read(listed)) === "$26.99", "the end of the promotion in the list");
-  });
-
-  test("says at what time a promotion ends, because it isn't over at midnight everywhere", async () => {
-    const sale = `{ id: sale, match: { tld: .af, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "2026-03-27T00:00:00Z" }`;
-    const at = await shop.start({ retail: RETAIL.replace("promotions: []", `promotions: [${sale}]`) });
-    const { page, axe, picture } = await shop.visitor({ at, ...PHONE, timezoneId: "Asia/Kabul" });
-    const listed = page.locator("tbody td s + small").first();
-    expect(await read(listed)).toMatch(/^until Mar 27, 2026, 4:30\sAM$/);
-    await picture("storefront-promotion");
-    expect(await axe()).toEqual([]);
-    expect(await page.evaluate(CUT)).toEqual([]);
-    for (const [language, end] of [
-      ["fa", /^تا ۷ حمل ۱۴۰۵.*۴:۳۰$/],
-      ["ps", /^تر ۷ حمل ۱۴۰۵.*۴:۳۰ پورې$/],
-    ] as const) {
-      await page.locator(`[data-language=${language}]`).click();
-      expect(await read(listed)).toMatch(end);
-      expect(await page.evaluate(CUT)).toEqual([]);
-    }
+    await until(async () => (await read(listed(page))) === "$26.99", "the end of the promotion in the list");
   });
 
   test("shows a changed price everywhere: when the list is old, within seconds of a return, and of a cart that is confirmed at another price", async () => {
     const file = join(folder.path, "retail.yaml");
-    const listed = (page: Page) => page.locator(".amount").first();
     const setAdded = async (amount: string): Promise<void> => {
       writeFileSync(file, RETAIL.replaceAll('addFixed: "1.00"', `addFixed: "${amount}"`));
       await shop.clock.advance(1_000);
@@ -123,7 +279,6 @@ describeWithBrowser("a search at the storefront", () => {
     await setAdded("1.00");
     const at = await shop.start({ env: { RETAIL_CONFIG: file } });
     const { page } = await shop.visitor({ at, stopped: true });
-    const status = page.locator("#cart-status");
     const expectShown = async (price: string): Promise<void> => {
       expect(await read(listed(page))).toBe(price);
       expect(await read(row(page, "kabul.af").locator(".price"))).toBe(`${price}1 year`);
@@ -134,8 +289,7 @@ describeWithBrowser("a search at the storefront", () => {
         await page.clock.runFor(stepMs);
         return (await read(listed(page))) === price;
       }, `${price} in the list`);
-    await searchFor(page, "kabul");
-    await row(page, "kabul.af").locator("button").press("Enter");
+    await put(page, "kabul.af");
     await expectShown("$26.99");
     await setAdded("9.00");
     // The page's copy of the list is fresh for five minutes.
@@ -157,53 +311,33 @@ describeWithBrowser("a search at the storefront", () => {
       await route.fulfill({ response, json: { ...quotes, promise: null, validUntil: null } });
     });
     await page.locator("#cart-confirm").press("Enter");
-    await status.getByText(/^\s*The price was checked at \d+:\d\d\s[AP]M, and is not held\.\s*$/).waitFor();
+    const unheld = /^\s*The price was checked at \d+:\d\d\s[AP]M, and is not held\.\s*$/;
+    await cartStatus(page).getByText(unheld).waitFor();
     await expectShown("$27.99");
     await setAdded("9.00");
     await becomes("$34.99", 60_000);
     await expectShown("$34.99");
-    expect(await read(status)).toBe("Confirm the price to hold it for you.");
+    expect(await read(cartStatus(page))).toBe("Confirm the price to hold it for you.");
 
     await page.unroute("/v1/quotes");
     await setAdded("2.00");
     await page.locator("#cart-confirm").press("Enter");
-    await status.getByText("A price has changed").waitFor();
+    await cartStatus(page).getByText("A price has changed").waitFor();
     await becomes("$27.99", 5_000);
     await expectShown("$27.99");
   });
 
-  test("shows a premium price for its own term, and a name without a price", async () => {
-    const { page } = await shop.visitor({
-      before: (page) => onSearch(page, (route) => route.fulfill(mixedSearch)),
-    });
-    await page.locator("#terms").getByText("2 years").click();
-    await searchFor(page, "gold");
-    expect(await read(row(page, "gold.af").locator(".price"))).toBe("$1,575.001 year");
-    expect(await row(page, "gold.af").locator(".state").innerText()).toBe(
-      "Available Premium Renewal price on request",
-    );
-    expect(await read(row(page, "gold.com.af").locator(".state"))).toContain("No price right now.");
-    expect(await row(page, "gold.com.af").locator("button").count()).toBe(0);
-    expect(await read(row(page, "gold.org.af").locator(".renewal"))).toBe("Renews at $12.34 a year");
-  });
-
-  test("can hide taken names except the one searched for, and remembers the choice", async () => {
-    const { page } = await shop.visitor();
-    await searchFor(page, "google");
+  test("survives a reload of its own tab, as a word and as a list, with taken names hidden; a new tab and a link begin with theirs", async () => {
+    const { page } = await shop.visitor({ path: "/?q=google" });
+    await done(page);
+    expect(new URL(page.url()).href).toBe(`${shop.service.url}/`);
     expect(await texts(page, ".names .domain")).toHaveLength(4);
     await page.getByLabel("Hide taken names").check();
-    expect(await texts(page, ".names .domain")).toEqual(["google.af", "google.net.af", "google.org.af"]);
-    await page.reload();
-    await done(page);
-    expect(await texts(page, ".names .domain")).toHaveLength(3);
-  });
-
-  test("survives a reload of its own tab, whatever is searched in another; a new tab begins with the last one", async () => {
-    const { page } = await shop.visitor();
+    const shown = ["google.af", "google.net.af", "google.org.af"];
+    expect(await texts(page, ".names .domain")).toEqual(shown);
     const open = async (): Promise<Page> => {
       const tab = await page.context().newPage();
       await tab.goto("/");
-      await tab.locator("tbody tr").first().waitFor();
       return tab;
     };
     const expectAfterReload = async (tab: Page, text: string): Promise<void> => {
@@ -211,36 +345,28 @@ describeWithBrowser("a search at the storefront", () => {
       await tab.locator("tbody tr").first().waitFor();
       expect(await tab.locator("#query").inputValue()).toBe(text);
     };
-    await searchFor(page, "kabul");
     const other = await open();
-    await searchFor(other, "herat");
-    await expectAfterReload(page, "kabul");
+    const list = ["kabul.af", "kabul.com.af", "kabul.org.af"];
+    await enter(other, list.join(", "));
+    await done(other);
+    const prices = await texts(other, ".names .price");
+    expect(await (await open()).locator("#query").inputValue()).toBe(list.join(", "));
+    await expectAfterReload(page, "google");
     await done(page);
-    expect(await texts(page, ".name.exact .domain")).toEqual(["kabul.af"]);
-    await searchFor(other, "balkh");
-    expect(await (await open()).locator("#query").inputValue()).toBe("balkh");
+    expect(await texts(page, ".names .domain")).toEqual(shown);
+    // Even before the price list is loaded.
+    await expectAfterReload(other, list.join(", "));
+    await done(other);
+    expect(await texts(other, ".names .domain")).toEqual(list);
+    expect(await texts(other, ".names .price")).toEqual(prices);
     await other.locator("#query").focus();
     await other.keyboard.press("ControlOrMeta+a");
     await other.keyboard.press("Delete");
-    await expectAfterReload(page, "kabul");
-    await done(page);
+    await expectAfterReload(page, "google");
     await expectAfterReload(other, "");
-  });
-
-  test("for a list is the same after a reload and through a link, even before the prices are loaded", async () => {
-    const { page } = await shop.visitor();
-    const list = ["kabul.af", "kabul.com.af", "google.af"];
-    await enter(page, list.join(", "));
-    await done(page);
-    const found = await texts(page, ".names .price");
-    expect(await texts(page, ".names .domain")).toEqual(list);
-    await page.reload();
-    await done(page);
-    expect(await texts(page, ".names .domain")).toEqual(list);
-    expect(await texts(page, ".names .price")).toEqual(found);
-    const linked = await shop.visitor({ path: `/?q=${list.join(",")}` });
-    await done(linked.page);
-    expect(await texts(linked.page, ".names .domain")).toEqual(list);
+    await other.goto(`/?q=${list.join(",")}`);
+    await done(other);
+    expect(await texts(other, ".names .domain")).toEqual(list);
   });
 
   test("knows the TLDs sold and fills in the prices while a service that has just started learns them", async () => {
@@ -263,52 +389,137 @@ describeWithBrowser("a search at the storefront", () => {
     await searchFor(page, "kabul, herat");
     expect(await texts(page, ".names .domain")).toEqual(["kabul.af", "herat.af"]);
     await searchFor(page, "kabul");
-    expect(await texts(page, ".names .domain")).toEqual([
-      "kabul.af",
-      "kabul.com.af",
-      "kabul.net.af",
-      "kabul.org.af",
-    ]);
+    expect(await texts(page, ".names .domain")).toEqual(TLDS.map((tld) => `kabul${tld}`));
     isComplete = true;
     await page.clock.runFor(5_000);
     await page.locator("tbody th").nth(3).waitFor();
-    expect(await texts(page, "tbody tr:first-child td > :first-child .amount")).toEqual([
-      "$26.99",
-      "$27.99",
-      "$23.99",
-      "$96.00",
-    ]);
     expect(await texts(page, "#terms label")).toEqual(["1 year", "2 years", "3 years"]);
   });
 
-  test("shows streamed results in their places, and similar available names below them", async () => {
-    const { page, picture, axe } = await shop.visitor({
+  test("treats words as one name, offers other names, and moves the focus to the results if the pressed button disappears", async () => {
+    const { page } = await shop.visitor();
+    await page.locator("#examples button").first().press("Enter");
+    await done(page);
+    expect(await focusedId(page)).toBe("results-heading");
+    await page.locator("#query").focus();
+    await page.keyboard.press("ControlOrMeta+a");
+    await page.keyboard.type("green tea");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    // The search starts by itself after a pause.
+    await done(page);
+    expect(await texts(page, ".name.exact .domain")).toEqual(["greentea.af"]);
+    expect(await focusedId(page)).toBe("offer-green-tea");
+    await page.keyboard.press("Enter");
+    await done(page);
+    expect(await focusedId(page)).toBe("results-heading");
+    expect(await page.locator("#query").inputValue()).toBe("green-tea");
+    const before = checks();
+    await enter(page, "www.kabul.com");
+    await searchIs(page, "refused");
+    expect(checks()).toBe(before);
+    await page.getByRole("button", { name: "kabul.af", exact: true }).click();
+    await done(page);
+    expect(await read(status(page))).toBe("4 of 4 are available.");
+    expect(await texts(page, ".name.exact .domain")).toEqual(["kabul.af"]);
+  });
+
+  test("says at the field what is wrong with a name, in each language", async () => {
+    const { page } = await shop.visitor();
+    const before = checks();
+    for (const [text, english] of [
+      ["www.kabul.com", /^We do not sell names with this ending\. Our endings are \.af, \.com\.af, /],
+      ["a".repeat(64), /^This name is too long/],
+      ["-kabul-", /^This is not one whole name\. .* Our endings are \.af/],
+      ["kab_ul!", /^A name can have only letters, digits and hyphens/],
+      ["kаbul", /^Write the whole name in Latin letters/],
+    ] as const) {
+      await enter(page, text);
+      await searchIs(page, "refused");
+      expect(await read(status(page))).toMatch(english);
+      expect(await page.locator("#query").getAttribute("aria-invalid")).toBe("true");
+      expect(await page.locator(".name.exact").count()).toBe(0);
+      for (const language of ["fa", "ps", "en"]) {
+        await page.locator(`[data-language=${language}]`).click();
+        const words = (await read(status(page))).replace(/[.]?[a-z]+\.af|\.af/g, "");
+        // A missing translation would show the service's English text.
+        if (language !== "en") expect(words).not.toMatch(/[a-z]{3}/i);
+      }
+    }
+    expect(checks()).toBe(before);
+  });
+
+  test("takes a pasted list of up to twenty names, checks it on Enter with one call each, and shows the progress", async () => {
+    const { page } = await shop.visitor({ permissions: ["clipboard-read", "clipboard-write"] });
+    const names = Array.from({ length: 22 }, (_, at) => (at % 2 === 0 ? `list-${at}` : `list-${at}.com.af`));
+    const before = checks();
+    await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(names.join("\n"))})`);
+    await page.locator("#query").focus();
+    await page.keyboard.press("ControlOrMeta+v");
+    expect(await page.locator("#query").inputValue()).toBe(names.join(", "));
+    expect(await read(status(page))).toBe("Only the first 20 names will be checked. Press Enter to start.");
+    await page.waitForTimeout(1_100);
+    expect(checks()).toBe(before);
+    await page.keyboard.press("Enter");
+    await page.getByText("of 20 names checked").first().waitFor();
+    await done(page);
+    expect(checks() - before).toBe(20);
+    expect((await texts(page, ".names .domain")).slice(0, 3)).toEqual([
+      "list-0.af",
+      "list-1.com.af",
+      "list-2.af",
+    ]);
+  });
+
+  test("takes lines that are dropped into the box, or come from a keyboard's clipboard, as a list", async () => {
+    const { page } = await shop.visitor();
+    const query = page.locator("#query");
+    const devtools = await page.context().newCDPSession(page);
+    await query.fill("ghazni, ");
+    await query.evaluate("(box) => box.setSelectionRange(8, 8)");
+    const { x = 0, y = 0 } = (await query.boundingBox()) ?? {};
+    const data = { items: [{ mimeType: "text/plain", data: "herat\r\nbalkh" }], dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"] as const)
+      await devtools.send("Input.dispatchDragEvent", { type, x: x + 300, y: y + 20, data });
+    expect(await query.inputValue()).toBe("ghazni, herat, balkh");
+    expect(await read(status(page))).toBe("A list of 3 names. Press Enter to check them.");
+    await query.fill("");
+    await query.focus();
+    await devtools.send("Input.insertText", { text: "herat\nbalkh\n" });
+    expect(await query.inputValue()).toBe("herat, balkh");
+  });
+
+  test("goes through a list after a wait, says which names are invalid or could not be checked, and checks only these again", async () => {
+    const answers = [refusal("upstream_failed", 502), refusal("quota_exhausted", 503, 5)];
+    const { page } = await shop.visitor({
+      stopped: true,
       before: (page) =>
-        onSearch(page, async (route) => {
-          expect(await route.request().headerValue("accept")).toMatch(/^text\/event-stream/);
-          await route.fulfill(
-            streamed([
-              result("google.com.af", ".com.af", "available"),
-              result("google.af", ".af", "taken"),
-              result("mygoogle.af", ".af", "available", { suggested: true }),
-              result("getgoogle.af", ".af", "taken", { suggested: true }),
-              result("google-online.af", ".af", "available", { suggested: true }),
-            ]),
-          );
+        page.route("/v1/availability?*", (route) => {
+          const next = /domain=kabul/.test(route.request().url()) ? answers.shift() : undefined;
+          return next === undefined ? route.continue() : route.fulfill(next);
         }),
     });
-    expect(await page.locator("#ideas").isVisible()).toBe(false);
-    await searchFor(page, "google");
+    await enter(page, "kabul, list-b-، google.com; kabul.org.af");
+    await searchIs(page, "waiting");
+    expect(await read(status(page))).toBe("The shop is busy right now. We will try again in 5 seconds.");
+    await page.clock.runFor(5_000);
+    await done(page);
     expect(await texts(page, ".names .domain")).toEqual([
+      "kabul.af",
+      "list-b-.af",
       "google.af",
-      "google.com.af",
-      "google.net.af",
-      "google.org.af",
+      "kabul.org.af",
     ]);
-    expect(await texts(page, ".idea .domain")).toEqual(["mygoogle.af", "google-online.af"]);
-    await picture("storefront-ideas");
-    expect(await axe()).toEqual([]);
-    await page.locator('.idea[data-domain="mygoogle.af"] button').click();
-    expect(await texts(page, ".item .domain")).toEqual(["mygoogle.af"]);
+    expect(await read(status(page))).toBe("1 of 4 is available. Some names could not be checked yet.");
+    expect(await row(page, "kabul.af").getAttribute("data-state")).toBe("failed");
+    const asked = requestsOf(page, "/v1/availability");
+    await page.locator("#search-again").press("Enter");
+    await page.getByText("2 of 4 are available.", { exact: true }).first().waitFor();
+    expect(asked).toEqual(["kabul.af", "list-b-.af"]);
+    expect(await page.locator("#search-again").isVisible()).toBe(false);
+    await page.locator('a[data-language="fa"]').click();
+    expect(await read(row(page, "list-b-.af").locator(".state"))).toBe(
+      fa.reasons.not_a_name(TLDS.join(", ")),
+    );
   });
 });

@@ -10,9 +10,20 @@ import {
   result,
   streamed,
 } from "../../../test/browser/answers.js";
-import { describeWithBrowser } from "../../../test/browser/browser.js";
+import { describeWithBrowser, PHONE } from "../../../test/browser/browser.js";
 import { CUT, type Look, looked, LOOKS, screenOf } from "../../../test/browser/looks.js";
-import { done, enter, openShop, row, searchFor } from "../../../test/browser/storefront.js";
+import {
+  cartIs,
+  confirm,
+  done,
+  enter,
+  openShop,
+  put,
+  read,
+  row,
+  searchFor,
+  searchIs,
+} from "../../../test/browser/storefront.js";
 
 interface Journey {
   /** What leads to each state. */
@@ -21,16 +32,6 @@ interface Journey {
   readonly stopped?: boolean;
 }
 
-const searchIs = (page: Page, kind: string) => page.locator(`#search-status[data-kind="${kind}"]`).waitFor();
-const cartIs = (page: Page, kind: string) => page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
-async function put(page: Page, ...domains: readonly string[]): Promise<void> {
-  await searchFor(page, "kabul");
-  for (const domain of domains) await row(page, domain).locator("button").press("Enter");
-}
-async function confirm(page: Page, becomes: string): Promise<void> {
-  await page.locator("#cart-confirm").press("Enter");
-  await cartIs(page, becomes);
-}
 /** The next search is answered with this. */
 async function answered(page: Page, answer: object, becomes: string): Promise<void> {
   await page.unrouteAll();
@@ -149,6 +150,13 @@ const JOURNEYS: readonly Journey[] = [
   },
 ];
 
+/** Touch targets that are smaller than 44 px, with their sizes. */
+const SMALL = `[...all("main :is(button, a, select, input, label), #root :is(button, select, input, label), .languages a")]
+  .filter((one) => one.checkVisibility() && !one.closest("label:has(input)")?.contains(one.closest("input")))
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([{ width, height }]) => width > 1 && (height < 44 || width < 44))
+  .map(([{ width, height }, one]) => Math.round(width) + "x" + Math.round(height) + " " + one.outerHTML.slice(0, 60))`;
+
 describeWithBrowser("every state of the storefront", () => {
   const shop = openShop();
 
@@ -174,5 +182,33 @@ describeWithBrowser("every state of the storefront", () => {
       if (stopped) await page.clock.pauseAt(stoppedAtMs + 30_000);
     }
     await page.context().setOffline(false);
+  });
+
+  test("fits a phone with an on-screen keyboard, and a small one at 200 %", async () => {
+    const viewport = { width: 360, height: 400 };
+    const { page, picture } = await shop.visitor({ ...PHONE, viewport, language: "ps" });
+    await page.locator("#query").tap();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await done(page);
+    const seen = Number(await page.evaluate(`one(".name.exact .domain").getBoundingClientRect().top`));
+    expect(seen).toBeGreaterThanOrEqual(0);
+    expect(seen).toBeLessThan(viewport.height - 40);
+    await page.locator(".name button").first().tap();
+    expect(await read(page.locator("#cart-bar-total"))).toMatch(/۲۶٫۹۹/);
+    const bar = await page.locator("#cart-bar").boundingBox();
+    expect(Math.round((bar?.y ?? 0) + (bar?.height ?? 0))).toBe(viewport.height);
+    await picture("storefront-fits");
+    expect(await page.evaluate(SMALL)).toEqual([]);
+    await page.locator("#cart-bar").tap();
+    await page.locator("#cart-confirm").tap();
+    await cartIs(page, "confirmed");
+
+    await page.setViewportSize({ width: 180, height: 370 });
+    await picture("storefront-zoom");
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(180);
+    const [term, price] = [".item select", ".item .price"].map((part) => page.locator(part));
+    const [above, below] = [await term?.boundingBox(), await price?.boundingBox()];
+    expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
   });
 });

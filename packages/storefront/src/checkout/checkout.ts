@@ -4,7 +4,7 @@ import { Countdown } from "../countdown.js";
 import { byId, element, embedded } from "../element.js";
 import type { CheckoutLine, CheckoutView } from "../../../../src/wire/pages.js";
 import { amount, clock, tagOf, textsIn, timeWithDay, years } from "../embed/language.js";
-import { sumOf } from "../embed/money.js";
+import { sumOf } from "../money.js";
 import { stored } from "../embed/storage.js";
 import { CHECKOUT_TEXTS } from "./texts.js";
 

@@ -2,7 +2,7 @@
 import { type CartState, createCart, heldUntilMs, MOST_ITEMS } from "../../../client/src/cart.js";
 import type { Money, Price, QuoteLine, Quotes, StorefrontClient } from "../../../client/src/client.js";
 import { aheadMs, now } from "../../../client/src/clock.js";
-import { sumOf } from "./money.js";
+import { sumOf } from "../money.js";
 import { onStoredElsewhere, SAME_VISIT_MS, store, stored } from "./storage.js";
 
 /** A name that somebody wants to register. */

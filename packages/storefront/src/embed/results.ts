@@ -4,7 +4,7 @@ import { repeat } from "lit-html/directives/repeat.js";
 import type { Availability } from "../../../client/src/client.js";
 import { now } from "../../../client/src/clock.js";
 import { amount, timeWithDay, years } from "./language.js";
-import { perYear } from "./money.js";
+import { perYear } from "../money.js";
 import { listedOffer, type Offer, offerFor, renewalOf } from "./offers.js";
 import { type Row, rowOf } from "./rows.js";
 import type { Found } from "./search.js";
