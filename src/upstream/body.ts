@@ -20,6 +20,8 @@ export class WrittenNumber {
 
 /** 1000 typical domain records fit. */
 export const MAX_BODY_BYTES = 256 * 1024;
+/** More than any object of the upstream needs. The many keys of a hostile object would only cost time. */
+const MAX_FIELDS = 200;
 /** How much of a body that isn't JSON is searched for the words of an error. */
 const MAX_TEXT_BYTES = 4096;
 
@@ -44,14 +46,25 @@ function inflated(bytes: Uint8Array, encoding: unknown): Uint8Array {
   return INFLATE[coding](bytes, { maxOutputLength: MAX_BODY_BYTES });
 }
 
-/** Throws if the text isn't JSON, is nested too deeply, or has an object with two different values for one field. */
+/**
+ * Throws if the text isn't JSON, is nested too deeply, or has an object with more than 200 fields or with two different values for one field.
+ */
 export function parseJson(text: string): unknown {
-  return parse(text, undefined, {
+  const value = parse(text, undefined, {
     parseNumber: (digits) => (/[.e]/i.test(digits) ? new WrittenNumber(digits) : Number(digits)),
     onDuplicateKey: () => {
       throw notUnderstood("a field that appears twice");
     },
   });
+  limitFields(value);
+  return value;
+}
+
+function limitFields(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  const inner: unknown[] = Object.values(value);
+  if (!Array.isArray(value) && inner.length > MAX_FIELDS) throw notUnderstood("its body");
+  for (const one of inner) limitFields(one);
 }
 
 /** The number as a float if it has a fraction; any other value unchanged. */

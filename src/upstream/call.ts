@@ -9,13 +9,13 @@ import type { Log } from "../logger.js";
 import type { Lane } from "../quota/lane.js";
 import type { Quota } from "../quota/line.js";
 import type { Ask, Permit, QuotaRequest } from "../quota/quota.js";
-import { createCircuits, type Outcome, type Trials } from "./circuit.js";
+import { createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Reception } from "./credentials.js";
 import { failureCodeOf, notUnderstood, timedOut, upstreamFailed } from "./failures.js";
 import type { Fields } from "./fields.js";
 import type { Reply, ReplyReader } from "./reply.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
-import type { Operation } from "./vocabulary.js";
+import { type Operation, OPERATIONS } from "./vocabulary.js";
 
 interface Call<T> extends UpstreamRequest {
   readonly operation: Operation;
@@ -30,20 +30,25 @@ interface Call<T> extends UpstreamRequest {
 export interface CallHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
-  /** Whether the last call of an operation failed; one that began before its last success doesn't count. */
+  /** Whether the last call of an operation failed; one that was made before its last success doesn't count. */
   readonly isFailing: boolean;
   /** Operations that keep failing, so that only trial requests are made. */
   readonly openCircuits: readonly Operation[];
+}
+
+/** What background work does about failures. */
+export interface Trials {
+  /** Operations whose last call failed, and how long until each should have a trial request, in ms. */
+  pending(): readonly { readonly operation: Operation; readonly inMs: number }[];
+  /** Calls `act` after each failure. */
+  onFailure(act: () => void): void;
 }
 
 export interface Caller {
   /** Waits for a slot as long as `ask` allows, makes the call and decodes its answer. */
   call<T>(ask: Ask, call: Call<T>): Promise<Answered<T>>;
   health(): CallHealth;
-  /** The trial requests that background work should make next, and in how many ms; null while nothing fails. */
-  nextTrials(): Trials | null;
-  /** Calls `act` after each failure. */
-  onFailure(act: () => void): void;
+  readonly trials: Trials;
 }
 
 export interface CallerSettings {
@@ -67,36 +72,46 @@ export interface CallerSettings {
 type Result<T> = { readonly value: Answered<T> } | { readonly error: ServiceError } | "refused";
 
 /** An open circuit lets a visitor's trial request through after half a window, but after this time at the latest. */
-const VISITOR_TRIAL_AFTER_MS = 30_000;
+const HALF_OPEN_AFTER_MS = 30_000;
 
 export function createCaller(settings: CallerSettings): Caller {
   const { transport, readReply, credentials, clock, log, stamp = createStamps(clock) } = settings;
-  const visitorAfterMs = Math.min(VISITOR_TRIAL_AFTER_MS, settings.windowMs / 2);
-  const circuits = createCircuits({ clock, log, visitorAfterMs, failuresToOpen: settings.failuresToOpen });
+  const circuitOf = createCircuits(OPERATIONS, {
+    clock,
+    log,
+    halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, settings.windowMs / 2),
+    failuresToOpen: settings.failuresToOpen,
+  });
   /** Calls in the line: each function removes its call if that has become useless, because it would use up the slots of others. */
   const waiting = new Set<() => void>();
   const onFailure: (() => void)[] = [];
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
+  /** By operation, the stamps of the last success, and of the last failure's request. */
+  const succeededAt = new Map<Operation, number>();
+  const failedAskedAt = new Map<Operation, number>();
 
   async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
-    let verifiedByMs: number | null = null;
+    const circuit = circuitOf(request.operation);
+    let verificationMs = settings.timeoutMs;
     for (;;) {
-      const rejection = circuits.rejection(request.operation, isBackground(ask));
+      const rejection = circuit.rejection(isBackground(ask));
       if (rejection !== null) throw rejection;
       const credential = credentials.usable();
       if (credential === null)
         throw upstreamFailed("refuses the credential", { retryAfterMs: credentials.usableInMs() });
       const verification = credentials.verification(credential);
       if (verification !== null) {
-        verifiedByMs ??= clock.monotonic() + settings.timeoutMs;
-        const tooLate = pause(clock, verifiedByMs - clock.monotonic(), ask.signal).then(() => false);
+        const waitedFromMs = clock.monotonic();
+        const tooLate = pause(clock, verificationMs, ask.signal).then(() => false);
         const isVerified = await Promise.race([verification, tooLate]);
+        verificationMs -= clock.monotonic() - waitedFromMs;
         // There is no time left to wait for another verification or to attempt it.
-        if (!isVerified && verifiedByMs - clock.monotonic() < settings.timeoutMs / 2) throw timedOut();
+        if (!isVerified && verificationMs < settings.timeoutMs / 2) throw timedOut();
         continue;
       }
       const result = await inSlot(ask, request, credential);
+      // Try again with another credential, if there is one. Each credential pays from its own quota.
       if (result === "withdrawn" || result === "refused") continue;
       if ("error" in result) throw result.error;
       return result.value;
@@ -109,8 +124,9 @@ export function createCaller(settings: CallerSettings): Caller {
     request: Call<T>,
     credential: Credential,
   ): Promise<Result<T> | "withdrawn"> {
+    const circuit = circuitOf(request.operation);
     const isUseful = (): boolean =>
-      circuits.rejection(request.operation, isBackground(ask)) === null && credentials.admits(credential);
+      circuit.rejection(isBackground(ask)) === null && credentials.admits(credential);
     const quota = await settings.quotaOf(credential);
     if (!isUseful()) return "withdrawn";
     const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
@@ -126,12 +142,10 @@ export function createCaller(settings: CallerSettings): Caller {
     waiting.add(leaveIfUseless);
     let isStarted = false;
     try {
-      return await quota.run(new Queued(ask, request, maxWaitMs, end.signal), async (permit) => {
+      return await quota.run(new Queued(ask, request, maxWaitMs, end.signal), (permit) => {
         isStarted = true;
         waiting.delete(leaveIfUseless);
-        if (isUseful()) return await send(ask, request, credential, quota, permit);
-        permit.answered();
-        return "withdrawn" as const;
+        return send(ask, request, credential, quota, permit);
       });
     } catch (error) {
       if (!isStarted && end.signal.aborted && !ask.signal.aborted) return "withdrawn";
@@ -142,17 +156,21 @@ export function createCaller(settings: CallerSettings): Caller {
     }
   }
 
-  /** Makes the call, and reports its outcome to the circuit and the credential. */
+  /** Makes the call unless it has become useless, and reports its outcome to the circuit and the credential. */
   async function send<T>(
     ask: Ask,
     request: Call<T>,
     credential: Credential,
     quota: Quota,
     permit: Permit,
-  ): Promise<Result<T>> {
+  ): Promise<Result<T> | "withdrawn"> {
     const { operation } = request;
     const { fingerprint, role } = credential;
-    const endCall = circuits.begin(operation, isBackground(ask));
+    const endCall = credentials.admits(credential) ? circuitOf(operation).begin(isBackground(ask)) : null;
+    if (endCall === null) {
+      permit.answered();
+      return "withdrawn";
+    }
     const endUse = credentials.begin(credential);
     leaveUseless();
     const askedAt = stamp();
@@ -162,13 +180,15 @@ export function createCaller(settings: CallerSettings): Caller {
     const rejected = (how: string): Result<T> => {
       outcome = "rejected";
       const error = upstreamFailed(how);
-      noteFailure(operation, error);
+      noteFailure(operation, error, askedAt);
       return { error };
     };
     const answered = (value: T): Result<T> => {
       outcome = "success";
+      const answeredAt = stamp();
       lastSuccessAtMs = clock.now();
-      return { value: { value, askedAt, answeredAt: stamp() } };
+      succeededAt.set(operation, answeredAt);
+      return { value: { value, askedAt, answeredAt } };
     };
     try {
       const reply = await measured(ask, request, credential, permit);
@@ -202,17 +222,17 @@ export function createCaller(settings: CallerSettings): Caller {
       }
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
-      if (error instanceof ServiceError && outcome !== "inconclusive") noteFailure(operation, error);
+      if (error instanceof ServiceError && outcome !== "inconclusive") noteFailure(operation, error, askedAt);
       throw error;
     } finally {
-      endCall(outcome);
       const isNews = endUse(reception);
       if (isNews && reception === "accepted")
         log.info("upstream.credential.accepted", { credential: fingerprint, role });
       if (isNews && reception === "refused")
         log.error("upstream.credential.refused", { credential: fingerprint, role, status });
-      leaveUseless();
+      endCall(outcome);
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
+      leaveUseless();
     }
   }
 
@@ -220,8 +240,9 @@ export function createCaller(settings: CallerSettings): Caller {
     for (const leaveIfUseless of waiting) leaveIfUseless();
   }
 
-  function noteFailure(operation: Operation, { code, detail }: ServiceError): void {
+  function noteFailure(operation: Operation, { code, detail }: ServiceError, askedAt: number): void {
     lastFailureAtMs = clock.now();
+    failedAskedAt.set(operation, Math.max(failedAskedAt.get(operation) ?? -Infinity, askedAt));
     log.warn("upstream.failed", { operation, code, detail });
   }
 
@@ -260,27 +281,32 @@ export function createCaller(settings: CallerSettings): Caller {
     }
   }
 
-  function nextTrials(): Trials | null {
-    const credential = credentials.usable();
-    // Only a call shows that a refused credential is good again; it can be tried once it has rested.
-    if (credentials.states().every(({ refused }) => refused))
-      return { operations: ["tier"], inMs: credential === null ? credentials.usableInMs() : 0 };
-    // Until a call has verified the credential, all others wait for that one.
-    const isVerifying = credential !== null && credentials.verification(credential) !== null;
-    const trials = circuits.nextTrials();
-    return trials && { ...trials, inMs: isVerifying ? Infinity : trials.inMs };
-  }
-
   return {
     call,
     health: () => ({
       lastSuccessAtMs,
       lastFailureAtMs,
-      isFailing: circuits.isFailing(),
-      openCircuits: circuits.open(),
+      isFailing: OPERATIONS.some(
+        (operation) =>
+          (failedAskedAt.get(operation) ?? -Infinity) > (succeededAt.get(operation) ?? -Infinity),
+      ),
+      openCircuits: OPERATIONS.filter((operation) => circuitOf(operation).isOpen),
     }),
-    nextTrials,
-    onFailure: (act) => void onFailure.push(act),
+    trials: {
+      pending: () => {
+        // Only a call shows that a refused credential is good again; it can be tried once it has rested.
+        if (credentials.states().every(({ refused }) => refused))
+          return [{ operation: "tier", inMs: credentials.usable() === null ? Infinity : 0 }];
+        const credential = credentials.usable();
+        // Until a call has verified the credential, all others wait for that one.
+        const isVerifying = credential !== null && credentials.verification(credential) !== null;
+        return OPERATIONS.flatMap((operation) => {
+          const inMs = circuitOf(operation).trialInMs();
+          return inMs === null ? [] : [{ operation, inMs: isVerifying ? Infinity : inMs }];
+        });
+      },
+      onFailure: (act) => void onFailure.push(act),
+    },
   };
 }
 

@@ -1,13 +1,15 @@
 /**
  * A circuit for each operation. It opens after several failures in a row, or after one while another circuit is open; then calls are rejected
- * without being made, except for trial requests. The first success closes it. All failing operations share one schedule of trial requests in the
- * background, so a recovery is noticed within seconds and without visitors; in a long outage it becomes sparse so as not to burden the upstream.
+ * without being made. After a while it is half-open: trial requests are let through, and the first success closes it.
+ *
+ * Only one visitor call at a time can be a trial request. Background work makes trial requests earlier, so that a recovery is noticed within
+ * seconds and without visitors. All operations share one schedule of trial requests, which becomes sparse in a long outage so as not to burden the
+ * upstream.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { FailureCode } from "./failures.js";
-import { type Operation, OPERATIONS } from "./vocabulary.js";
 
 /**
  * Any understood answer is a success. `rejected`: the upstream refused the request, perhaps only because of its name. `inconclusive`: the call
@@ -15,28 +17,21 @@ import { type Operation, OPERATIONS } from "./vocabulary.js";
  */
 export type Outcome = "success" | "rejected" | FailureCode | "inconclusive";
 
-export interface Trials {
-  readonly operations: readonly Operation[];
-  readonly inMs: number;
-}
-
-export interface Circuits {
-  /** Why no call can be made now; null if one can. Background work may make a trial request earlier than visitors. */
-  rejection(operation: Operation, isBackground: boolean): ServiceError | null;
-  /** Begins a call, which may be a trial request; the returned function ends it. */
-  begin(operation: Operation, isBackground: boolean): (outcome: Outcome) => void;
-  open(): Operation[];
-  /** Whether the last call of an operation failed or was rejected. */
-  isFailing(): boolean;
-  /** The next trial requests that background work should make; null if nothing fails. */
-  nextTrials(): Trials | null;
+export interface Circuit {
+  readonly isOpen: boolean;
+  /** The ms until background work should make a trial request; null after a success. A rejected call also leads to one. */
+  trialInMs(): number | null;
+  /** Why no call can be made now; null if one can. Background work may make a trial request earlier than visitor calls. */
+  rejection(isBackground: boolean): ServiceError | null;
+  /** Begins a call, which may be the trial request; the returned function ends it. Null if no call can be made. */
+  begin(isBackground: boolean): ((outcome: Outcome) => void) | null;
 }
 
 interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long after a failure a visitor's call may be the trial request. */
-  readonly visitorAfterMs: number;
+  /** The maximum time between opening and the first trial request by a visitor call. */
+  readonly halfOpenAfterMs: number;
   /**
    * Consecutive failures, because an upstream that answers every second call still serves half of the callers. Few enough to occur within seconds,
    * and too many to be a coincidence.
@@ -45,121 +40,190 @@ interface CircuitSettings {
 }
 
 const FAILURES_TO_OPEN = 5;
-/** The time between two trial requests, as a part of `visitorAfterMs`: by default 3.75 s, or 12 s once something has failed for half a minute. */
+/** Keeps operations that failed together from being half-open together. */
+const JITTER = 0.1;
+/**
+ * The time between two trial requests, as a part of `halfOpenAfterMs`: by default 3.75 s, or 12 s once an outage has lasted half a minute. If calls
+ * are rejected rather than failing, only the first trial comes after 3.75 s, because rejections may never end.
+ */
 const SPACING_AT_FIRST = 0.125;
 const SPACING = 0.4;
 
-interface State {
-  /** Consecutive ones. */
-  failures: number;
-  rejections: number;
-  /** The last failure while the circuit is open; null while it is closed. */
-  openBy: FailureCode | null;
-  /** When it last failed or began a trial request. */
-  triedAtMs: number;
-  /** The number of calls that had begun at the last success: what began earlier shows nothing about now. */
-  begunBeforeSuccess: number;
+/** One closed circuit for each operation. */
+export function createCircuits<O extends string>(
+  operations: readonly O[],
+  settings: CircuitSettings,
+): (operation: O) => Circuit {
+  const trials = new TrialTimes(settings);
+  const circuits = new Map(
+    operations.map((operation) => [operation, new OperationCircuit(operation, settings, trials)]),
+  );
+  return (operation) => {
+    const circuit = circuits.get(operation);
+    if (circuit === undefined) throw new Error(`there is no circuit for ${operation}`);
+    return circuit;
+  };
 }
 
-export function createCircuits(settings: CircuitSettings): Circuits {
-  const { clock, log, visitorAfterMs, failuresToOpen = FAILURES_TO_OPEN } = settings;
-  const states = new Map<Operation, State>();
-  let begun = 0;
-  let failingSinceMs = 0;
-  let nextTrialAtMs = -Infinity;
+/** Spaces the trial requests of all operations, until one of them succeeds. */
+class TrialTimes {
+  openCircuits = 0;
+  readonly #settings: CircuitSettings;
+  #outageFromMs = -Infinity;
+  nextAtMs = -Infinity;
+  #succeededAtMs = -Infinity;
 
-  function stateOf(operation: Operation): State {
-    const state = states.get(operation) ?? {
-      failures: 0,
-      rejections: 0,
-      openBy: null,
-      triedAtMs: -Infinity,
-      begunBeforeSuccess: 0,
+  constructor(settings: CircuitSettings) {
+    this.#settings = settings;
+  }
+
+  get spacingMs(): number {
+    const { clock, halfOpenAfterMs } = this.#settings;
+    const isLong = this.openCircuits > 0 && clock.monotonic() - this.#outageFromMs >= halfOpenAfterMs;
+    return halfOpenAfterMs * (isLong ? SPACING : SPACING_AT_FIRST);
+  }
+
+  /** When background work may make the next trial request of an operation: immediately after a success of another one. */
+  dueAtMs({ lastTrialAtMs, turnAtMs }: Outage): number {
+    return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.nextAtMs, turnAtMs);
+  }
+
+  opened(): void {
+    if (this.openCircuits === 0) this.#outageFromMs = this.#settings.clock.monotonic();
+    this.openCircuits += 1;
+    this.began();
+  }
+
+  began(): void {
+    this.nextAtMs = this.#settings.clock.monotonic() + this.spacingMs;
+  }
+
+  succeeded(): void {
+    this.openCircuits -= 1;
+    this.nextAtMs = -Infinity;
+    this.#succeededAtMs = this.#settings.clock.monotonic();
+  }
+}
+
+/** The state of an open circuit. */
+interface Outage {
+  by: FailureCode;
+  halfOpenAtMs: number;
+  /** The time of opening if there was none yet. */
+  lastTrialAtMs: number;
+  /** By then each failing operation has had a trial request. */
+  turnAtMs: number;
+  trialsUnderWay: number;
+}
+
+class OperationCircuit implements Circuit {
+  readonly #operation: string;
+  readonly #settings: CircuitSettings;
+  readonly #trials: TrialTimes;
+  /** Consecutive ones. */
+  #failures = 0;
+  #rejections = 0;
+  /** When the last call failed or was rejected, or when a later trial request started; null after a success. */
+  #doubtedAtMs: number | null = null;
+  #outage: Outage | null = null;
+
+  constructor(operation: string, settings: CircuitSettings, trials: TrialTimes) {
+    this.#operation = operation;
+    this.#settings = settings;
+    this.#trials = trials;
+  }
+
+  get isOpen(): boolean {
+    return this.#outage !== null;
+  }
+
+  trialInMs(): number | null {
+    if (this.#doubtedAtMs === null) return null;
+    const spacingMs =
+      this.#rejections > 1 ? this.#settings.halfOpenAfterMs * SPACING : this.#trials.spacingMs;
+    const atMs = this.#outage === null ? this.#doubtedAtMs + spacingMs : this.#trials.dueAtMs(this.#outage);
+    return Math.max(0, atMs - this.#settings.clock.monotonic());
+  }
+
+  rejection(isBackground: boolean): ServiceError | null {
+    if (this.#outage === null) return null;
+    const { by, halfOpenAtMs, trialsUnderWay } = this.#outage;
+    const now = this.#settings.clock.monotonic();
+    // A trial request that hangs doesn't keep background work from making the next one; visitor calls aren't made at the same time as another
+    // trial.
+    if (!isBackground && trialsUnderWay > 0) return circuitOpen(by);
+    const inMs = isBackground ? (this.trialInMs() ?? 0) : Math.max(halfOpenAtMs, this.#trials.nextAtMs) - now;
+    return inMs > 0 ? circuitOpen(by, inMs) : null;
+  }
+
+  begin(isBackground: boolean): ((outcome: Outcome) => void) | null {
+    if (this.rejection(isBackground) !== null) return null;
+    const outage = this.#outage;
+    if (outage === null) {
+      if (isBackground && this.#doubtedAtMs !== null) this.#doubtedAtMs = this.#settings.clock.monotonic();
+      return (outcome) => {
+        // A call from before the circuit opened shows nothing about now; the trial request does.
+        if (this.#outage === null) this.#count(outcome);
+      };
+    }
+    outage.trialsUnderWay += 1;
+    outage.lastTrialAtMs = this.#settings.clock.monotonic();
+    outage.turnAtMs = outage.lastTrialAtMs + this.#trials.openCircuits * this.#trials.spacingMs;
+    this.#trials.began();
+    return (outcome) => {
+      outage.trialsUnderWay -= 1;
+      if (this.#outage !== outage || outcome === "inconclusive") return;
+      if (outcome === "success" || outcome === "rejected") {
+        this.#close();
+        this.#count(outcome);
+      } else {
+        outage.by = outcome;
+        outage.halfOpenAtMs = this.#halfOpenAtMs();
+      }
     };
-    states.set(operation, state);
-    return state;
   }
 
-  const isFailing = ({ failures, rejections }: State): boolean => failures + rejections > 0;
-  const failing = (): Operation[] => OPERATIONS.filter((operation) => isFailing(stateOf(operation)));
-  const open = (): Operation[] => OPERATIONS.filter((operation) => stateOf(operation).openBy !== null);
-
-  function delayTrials(isSparse = false): void {
-    const isLong = failing().length > 0 && clock.monotonic() - failingSinceMs >= visitorAfterMs;
-    const spacingMs = visitorAfterMs * (isSparse || isLong ? SPACING : SPACING_AT_FIRST);
-    nextTrialAtMs = Math.max(nextTrialAtMs, clock.monotonic() + spacingMs);
-  }
-
-  function fail(operation: Operation, outcome: "rejected" | FailureCode): void {
-    const state = stateOf(operation);
-    const isFirst = failing().length === 0;
-    if (isFirst) failingSinceMs = clock.monotonic();
-    if (!isFailing(state)) delayTrials();
-    state.triedAtMs = clock.monotonic();
-    if (outcome === "rejected") {
-      close(operation);
-      state.failures = 0;
-      state.rejections += 1;
-      // Rejections may never end.
-      if (state.rejections > 1) delayTrials(true);
+  #count(outcome: Outcome): void {
+    if (outcome === "inconclusive") return;
+    const now = this.#settings.clock.monotonic();
+    this.#doubtedAtMs = outcome === "success" ? null : now;
+    this.#rejections = outcome === "rejected" ? this.#rejections + 1 : 0;
+    if (outcome === "success" || outcome === "rejected") {
+      this.#failures = 0;
       return;
     }
-    state.failures += 1;
-    state.rejections = 0;
+    this.#failures += 1;
     // While another circuit is open, another failure isn't a coincidence.
-    if (state.openBy === null && state.failures < (open().length > 0 ? 1 : failuresToOpen)) return;
-    if (state.openBy === null) log.warn("upstream.circuit.opened", { operation, code: outcome });
-    state.openBy = outcome;
+    const failuresToOpen =
+      this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
+    if (this.#failures < failuresToOpen) return;
+    this.#trials.opened();
+    this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });
+    this.#outage = {
+      by: outcome,
+      halfOpenAtMs: this.#halfOpenAtMs(),
+      lastTrialAtMs: now,
+      turnAtMs: -Infinity,
+      trialsUnderWay: 0,
+    };
   }
 
-  function close(operation: Operation): void {
-    const state = stateOf(operation);
-    if (state.openBy === null) return;
-    state.openBy = null;
-    log.info("upstream.circuit.closed", { operation });
+  #halfOpenAtMs(): number {
+    const { clock, halfOpenAfterMs } = this.#settings;
+    return clock.monotonic() + halfOpenAfterMs * (1 - JITTER * Math.random());
   }
 
-  return {
-    open,
-    isFailing: () => failing().length > 0,
-    rejection(operation, isBackground) {
-      const { openBy, triedAtMs } = stateOf(operation);
-      if (openBy === null) return null;
-      const atMs = isBackground ? nextTrialAtMs : Math.max(nextTrialAtMs, triedAtMs + visitorAfterMs);
-      const retryAfterMs = atMs - clock.monotonic();
-      if (retryAfterMs <= 0) return null;
-      const detail = "The registry service keeps failing, so it isn't called at the moment.";
-      return new ServiceError(openBy, detail, { retryAfterMs });
-    },
-    begin(operation, isBackground) {
-      begun += 1;
-      const number = begun;
-      const state = stateOf(operation);
-      const isTrial = state.openBy !== null || (isBackground && isFailing(state));
-      if (isTrial) {
-        state.triedAtMs = clock.monotonic();
-        delayTrials();
-      }
-      return (outcome) => {
-        if (outcome === "inconclusive") return;
-        if (outcome !== "success") {
-          if (number > state.begunBeforeSuccess) fail(operation, outcome);
-          return;
-        }
-        state.begunBeforeSuccess = begun;
-        state.failures = 0;
-        state.rejections = 0;
-        close(operation);
-        // The others have probably recovered, too.
-        if (isTrial || failing().length === 0) nextTrialAtMs = -Infinity;
-      };
-    },
-    nextTrials() {
-      const operations = failing().sort((one, other) => stateOf(one).triedAtMs - stateOf(other).triedAtMs);
-      if (operations.length === 0) return null;
-      if (nextTrialAtMs === -Infinity) return { operations, inMs: 0 };
-      const inMs = Math.max(0, nextTrialAtMs - clock.monotonic());
-      return { operations: operations.slice(0, 1), inMs };
-    },
-  };
+  #close(): void {
+    this.#outage = null;
+    this.#trials.succeeded();
+    this.#settings.log.info("upstream.circuit.closed", { operation: this.#operation });
+  }
+}
+
+function circuitOpen(by: FailureCode, retryAfterMs?: number): ServiceError {
+  return new ServiceError(
+    by,
+    "The registry service keeps failing, so it isn't called at the moment.",
+    retryAfterMs === undefined ? {} : { retryAfterMs },
+  );
 }

@@ -46,13 +46,13 @@ export interface Credentials {
 const AFTER_FIRST_REFUSAL_MS = 5_000;
 const AFTER_LATER_REFUSALS_MS = 75_000;
 
-/** A credential, and what is known about it. */
-interface Held extends Credential {
+/** What is known about one credential. */
+interface Standing {
   isAccepted: boolean;
   /** Refused and not accepted since: when it may be used again, monotonic ms. */
   refusedUntilMs: number | null;
   refusals: number;
-  /** The call that verifies it. */
+  /** Resolves when the call that is verifying it ends, with whether it was accepted or refused. */
   verification: Promise<boolean> | null;
 }
 
@@ -63,121 +63,128 @@ export function createCredentials(
   /** The stamps that facts carry. Default: the monotonic clock. */
   stamp = (): number => clock.monotonic(),
 ): Credentials {
-  const places = [new Place("active", active), ...(standby === null ? [] : [new Place("standby", standby)])];
+  const sources = [
+    { role: "active" as const, source: active },
+    ...(standby === null ? [] : [{ role: "standby" as const, source: standby }]),
+  ];
+  /** Also those of former credentials, because calls still wait with them, and one may come back. */
+  const standings = new Map<string, Standing>();
+  /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
+  const lastAccepted = new Map<Credential["role"], Credential>();
   let lastActive = { fingerprint: fingerprintOf(active.key.current()), sinceMs: -Infinity };
 
-  const all = (): Held[] => places.flatMap((place) => place.held());
-  const isResting = ({ refusedUntilMs }: Held): boolean => (refusedUntilMs ?? -Infinity) > clock.monotonic();
-  const heldAs = (credential: Credential): Held | undefined => all().find((held) => held === credential);
+  function standingOf(credential: Credential): Standing {
+    const id = idOf(credential);
+    const standing = standings.get(id) ?? {
+      isAccepted: false,
+      refusedUntilMs: null,
+      refusals: 0,
+      verification: null,
+    };
+    standings.set(id, standing);
+    return standing;
+  }
 
-  function accept(held: Held): boolean {
-    const isNews = !held.isAccepted;
-    held.isAccepted = true;
-    held.refusedUntilMs = null;
-    const { role, fingerprint } = held;
-    const isCurrent = places.some((place) => place.accept(held));
-    if (isCurrent && role === "active" && fingerprint !== lastActive.fingerprint)
-      lastActive = { fingerprint, sinceMs: stamp() };
+  function currentOf({ role, source }: (typeof sources)[number]): Credential {
+    const [key, secret] = [source.key.current(), source.secret.current()];
+    return { role, key, secret, fingerprint: fingerprintOf(key) };
+  }
+
+  function all(): Credential[] {
+    return sources.flatMap((place) => {
+      const current = currentOf(place);
+      const last = lastAccepted.get(place.role);
+      return last === undefined || idOf(last) === idOf(current) ? [current] : [current, last];
+    });
+  }
+
+  const isResting = ({ refusedUntilMs }: Standing): boolean =>
+    (refusedUntilMs ?? -Infinity) > clock.monotonic();
+
+  function accept(credential: Credential): boolean {
+    const standing = standingOf(credential);
+    const isNews = !standing.isAccepted;
+    standing.isAccepted = true;
+    standing.refusedUntilMs = null;
+    const { role, fingerprint } = credential;
+    const place = sources.find((one) => one.role === role);
+    if (place !== undefined && idOf(currentOf(place)) === idOf(credential)) {
+      lastAccepted.set(role, credential);
+      if (role === "active" && fingerprint !== lastActive.fingerprint)
+        lastActive = { fingerprint, sinceMs: stamp() };
+    }
     return isNews;
   }
 
-  function refuse(held: Held): boolean {
-    held.refusals += 1;
-    held.isAccepted = false;
-    const restMs = held.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
-    held.refusedUntilMs = clock.monotonic() + restMs;
+  function refuse(credential: Credential): boolean {
+    const standing = standingOf(credential);
+    standing.refusals += 1;
+    standing.isAccepted = false;
+    const restMs = standing.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
+    standing.refusedUntilMs = clock.monotonic() + restMs;
+    for (const [role, last] of lastAccepted) if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
     // It may have been replaced a moment ago.
-    for (const place of places) place.refuse(held);
+    for (const { source } of sources) {
+      source.key.current({ reread: true });
+      source.secret.current({ reread: true });
+    }
     return true;
   }
 
   return {
     usable() {
-      const open = all().filter((held) => !isResting(held));
-      const hasAccepted = open.some(({ isAccepted }) => isAccepted);
-      const mayUse = ({ verification, refusedUntilMs }: Held): boolean =>
-        verification === null || (refusedUntilMs === null && !hasAccepted);
-      return open.find(mayUse) ?? null;
+      const open = all().filter((credential) => !isResting(standingOf(credential)));
+      const hasAccepted = open.some((credential) => standingOf(credential).isAccepted);
+      const best = open.find((credential) => {
+        const { verification, refusedUntilMs } = standingOf(credential);
+        return verification === null || (refusedUntilMs === null && !hasAccepted);
+      });
+      return best ?? null;
     },
     usableInMs() {
-      const restMs = Math.min(...all().map((held) => held.refusedUntilMs ?? -Infinity)) - clock.monotonic();
+      const restUntilMs = all().map((credential) => standingOf(credential).refusedUntilMs ?? -Infinity);
+      const restMs = Math.min(...restUntilMs) - clock.monotonic();
       return restMs > 0 ? restMs : AFTER_FIRST_REFUSAL_MS;
     },
     verification(credential) {
-      const held = heldAs(credential);
-      return held?.refusedUntilMs === null ? held.verification : null;
+      const { verification, refusedUntilMs } = standingOf(credential);
+      return refusedUntilMs === null ? verification : null;
     },
     admits(credential) {
-      const held = heldAs(credential);
-      return held !== undefined && !isResting(held) && held.verification === null;
+      const standing = standingOf(credential);
+      return !isResting(standing) && standing.verification === null;
     },
     begin(credential) {
-      const held = heldAs(credential);
-      if (held === undefined) return () => false;
-      const { refusals } = held;
+      const standing = standingOf(credential);
+      const { refusals } = standing;
       let endVerification = (_isVerified: boolean): void => {};
-      if (!held.isAccepted) {
-        held.verification = new Promise((resolve) => {
+      if (!standing.isAccepted) {
+        standing.verification = new Promise((resolve) => {
           endVerification = (isVerified) => {
-            held.verification = null;
+            standing.verification = null;
             resolve(isVerified);
           };
         });
       }
       return (reception) => {
         endVerification(reception !== "unknown");
-        let isNews = false;
         // The answer to a call that was sent before a refusal shows nothing about now.
-        if (held.refusals === refusals && reception !== "unknown")
-          isNews = reception === "accepted" ? accept(held) : refuse(held);
-        return isNews;
+        if (reception === "unknown" || standing.refusals !== refusals) return false;
+        return reception === "accepted" ? accept(credential) : refuse(credential);
       };
     },
     states: () =>
-      all().map(({ role, fingerprint, refusedUntilMs }) => ({
-        role,
-        fingerprint,
-        refused: refusedUntilMs !== null,
+      all().map((credential) => ({
+        role: credential.role,
+        fingerprint: credential.fingerprint,
+        refused: standingOf(credential).refusedUntilMs !== null,
       })),
     active: () => lastActive,
   };
 }
 
-/** Where a credential comes from: the current one, and the one before until the current one is accepted. */
-class Place {
-  readonly #role: Credential["role"];
-  readonly #source: CredentialSource;
-  #current: Held | null = null;
-  #accepted: Held | null = null;
-
-  constructor(role: Credential["role"], source: CredentialSource) {
-    this.#role = role;
-    this.#source = source;
-  }
-
-  held(): Held[] {
-    const [key, secret] = [this.#source.key.current(), this.#source.secret.current()];
-    if (this.#current?.key !== key || this.#current.secret !== secret) {
-      const credential = { role: this.#role, key, secret, fingerprint: fingerprintOf(key) };
-      const standing = { isAccepted: false, refusedUntilMs: null, refusals: 0, verification: null };
-      this.#current = { ...credential, ...standing };
-    }
-    const before = this.#accepted;
-    return before === null || before === this.#current ? [this.#current] : [this.#current, before];
-  }
-
-  /** Returns whether it is the current one. */
-  accept(held: Held): boolean {
-    if (held !== this.#current) return false;
-    this.#accepted = held;
-    return true;
-  }
-
-  refuse(held: Held): void {
-    if (held === this.#accepted) this.#accepted = null;
-    this.#source.key.current({ reread: true });
-    this.#source.secret.current({ reread: true });
-  }
+function idOf({ key, secret }: Credential): string {
+  return `${key}\n${secret}`;
 }
 
 /** The first 12 hex digits of SHA-256 of the key (not the secret). */

@@ -32,14 +32,18 @@ export function layersOf(data: unknown, wrappers: readonly string[], what: strin
 
 /** The first value under any of the spellings that is neither missing nor null. */
 export function pick(layers: readonly Fields[], spellings: readonly string[]): unknown {
-  return found(layers, spellings)[0];
+  for (const value of found(layers, spellings)) return value;
+  return undefined;
 }
 
 /** All values under the spellings that are neither missing nor null, layer by layer. */
-export function found(layers: readonly Fields[], spellings: readonly string[]): unknown[] {
-  return layers
-    .flatMap((fields) => spellings.map((spelling) => valueUnder(fields, spelling)))
-    .filter((value) => value !== null && value !== undefined);
+export function* found(layers: readonly Fields[], spellings: readonly string[]): Generator<unknown, void> {
+  for (const fields of layers) {
+    for (const spelling of spellings) {
+      const value = valueUnder(fields, spelling);
+      if (value !== null && value !== undefined) yield value;
+    }
+  }
 }
 
 /** A field that the upstream's document names; only that exact spelling is read. */
@@ -84,10 +88,10 @@ const MAX_VALUES = 5000;
 export function walk(root: unknown, look: (value: unknown, path: readonly string[]) => boolean): boolean {
   let visited = 0;
   const inside = (value: unknown, path: readonly string[]): boolean => {
-    const items: unknown[] | null = Array.isArray(value) ? value : null;
-    if (items === null && !isFields(value)) return true;
-    const entries =
-      items?.map((item): [string, unknown] => ["[]", item]) ?? Object.entries(fieldsOf(value, ""));
+    const items: unknown[] = Array.isArray(value) ? value : [];
+    const entries = isFields(value)
+      ? Object.entries(value)
+      : items.map((item): [string, unknown] => ["[]", item]);
     if (path.length >= MAX_DEPTH) return entries.length === 0;
     return entries.every(([name, inner]) => {
       visited += 1;

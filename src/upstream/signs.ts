@@ -32,6 +32,8 @@ const OTHER_PRICE = new RegExp(
 /** Visits each text, number and flag with the normalized names that lead to it. Returns false if there are too many. */
 function visit(data: unknown, look: (value: unknown, names: string) => void): boolean {
   return walk(data, (value, path) => {
+    // Not a field of the answer.
+    if (path.at(-1) === "__proto__") return false;
     const isScalar = !isFields(value) && !Array.isArray(value);
     if (isScalar)
       look(
@@ -65,8 +67,8 @@ function signOf(value: unknown, names: string, price: Wholesale | null): Sign | 
     if (ORDINARY_WORDS.has(normalized(text))) return undefined;
     return PREMIUM_WORD.test(text) && !/\d/.test(text) ? "flag" : "unclear";
   }
-  if (typeof value === "string" && PREMIUM_WORD.test(text)) return "flag";
-  if (CLASS_FIELD.test(names) && typeof value === "string")
+  if (PREMIUM_WORD.test(text)) return "flag";
+  if (CLASS_FIELD.test(names) && typeof value !== "number" && value !== true)
     return ORDINARY_WORDS.has(normalized(text)) ? undefined : "unclear";
   return price !== null && isOtherPrice(text, names, price) ? "price" : undefined;
 }

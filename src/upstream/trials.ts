@@ -11,7 +11,7 @@ import type { Upstream } from "./operations.js";
 import type { Operation } from "./vocabulary.js";
 
 interface TrialSettings {
-  readonly upstream: Pick<Upstream, "nextTrials" | "onFailure" | "check" | "domain" | "domains" | "balance">;
+  readonly upstream: Pick<Upstream, "trials" | "check" | "domain" | "domains" | "balance">;
   /** Each makes the call and learns from its answer. */
   readonly quote: (ask: Ask, what: Combination) => Promise<void>;
   readonly tier: (ask: Ask) => Promise<void>;
@@ -28,7 +28,7 @@ const IDLE_MS = 30_000;
 /** A neutral label for the requests. */
 const LABEL = "example";
 
-/** Starts the loop; returns a function that stops it. */
+/** Starts the loop; returns a function that stops it. Each circuit decides when its trial request is due. */
 export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: TrialSettings): () => void {
   async function attempt(operation: Operation, ask: Ask): Promise<void> {
     const what = sold();
@@ -42,20 +42,20 @@ export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: Tri
 
   const loop = inBackground({
     client: "trials",
-    async round(ask) {
-      const next = upstream.nextTrials();
-      if (next === null) return IDLE_MS;
-      if (next.inMs > 0) return CHECK_EVERY_MS;
-      if (roomInMs() > 0) return "no room";
+    round(ask) {
+      const pending = upstream.trials.pending();
+      const due = pending.filter(({ inMs }) => inMs === 0);
+      if (due.length > 0 && roomInMs() > 0) return Promise.resolve("no room");
       // Not awaited; otherwise a trial request that hangs would delay the next. The circuits count failures.
-      const waitUntilMs = clock.monotonic() + CHECK_EVERY_MS;
-      for (const operation of next.operations)
-        void attempt(operation, { ...ask, waitUntilMs }).catch(() => undefined);
-      return CHECK_EVERY_MS;
+      for (const { operation } of due)
+        void attempt(operation, { ...ask, waitUntilMs: clock.monotonic() + CHECK_EVERY_MS }).catch(
+          () => undefined,
+        );
+      return Promise.resolve(pending.length === 0 ? IDLE_MS : CHECK_EVERY_MS);
     },
     roomInMs,
     clock,
   });
-  upstream.onFailure(loop.now);
+  upstream.trials.onFailure(loop.now);
   return loop.stop;
 }

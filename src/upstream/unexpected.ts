@@ -5,7 +5,7 @@
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { WrittenNumber } from "./body.js";
-import { scalarText, walk } from "./fields.js";
+import { walk } from "./fields.js";
 import { FIELDS, isKnownStatus, normalized, normalizedSet, type Operation, RECORD } from "./vocabulary.js";
 
 interface UnexpectedShape {
@@ -93,7 +93,8 @@ function codesIn(body: unknown, hidden: readonly string[]): Set<string> {
   const found = new Set<string>();
   walk(body, (value, path) => {
     const name = lastName(path);
-    if (scalarText(value) !== undefined && CODE_FIELDS.has(normalized(name)))
+    const isScalar = typeof value === "string" || typeof value === "number";
+    if (isScalar && CODE_FIELDS.has(normalized(name)))
       found.add(
         `${shownPath(path, hidden)} ${typeof value === "string" ? shownWord(value, hidden) : "(number)"}`,
       );

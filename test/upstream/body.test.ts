@@ -61,6 +61,14 @@ test("the documents of JSONTestSuite are parsed if they are valid and rejected i
   expect(documents.length).toBe(318);
 });
 
+test("an object with more than 200 fields isn't read, at any depth", () => {
+  const fields = (count: number): string =>
+    `{${Array.from({ length: count }, (_, index) => `"k${index}":0.5`).join(",")}}`;
+  expect(readBody(Buffer.from(fields(200)), "")).toHaveProperty("json");
+  for (const text of [fields(201), `[1,${fields(201)}]`, `{"data":{"x":${fields(201)}}}`])
+    expect(readBody(Buffer.from(text), "")).toEqual(MISREAD);
+});
+
 test.each([
   '{"amount":"1.00","amount":"9.00"}',
   '{"amount":1.00,"amount":1.0}',

@@ -103,6 +103,30 @@ describe("an operation that fails", () => {
     expect(upstream.health().openCircuits).toEqual(["check"]);
   });
 
+  test("is reported as failing according to the calls that started last, not those that ended last", async () => {
+    // The first call with a credential is made alone.
+    const { upstream } = bench();
+    await check(upstream);
+    const early = held(BROKEN);
+    stub.next(early.play);
+    const first = refusalOf(check(upstream, "exact", "b"));
+    await until(() => stub.seen.length === 2);
+    await check(upstream);
+    early.release();
+    await first;
+    expect(upstream.health().isFailing).toBe(false);
+
+    const earlier = held(BROKEN);
+    stub.next(earlier.play, success(AVAILABLE), BROKEN);
+    const second = refusalOf(check(upstream, "exact", "b"));
+    await until(() => stub.seen.length === 4);
+    await check(upstream);
+    await refusalOf(check(upstream));
+    earlier.release();
+    await second;
+    expect(upstream.health().isFailing).toBe(true);
+  });
+
   test("is due for a trial request only once no call that verifies the credential is under way", async () => {
     const { upstream } = bench();
     await fail(upstream, 1);
@@ -111,11 +135,12 @@ describe("an operation that fails", () => {
     const first = quote(upstream);
     await until(() => stub.seen.length === 2);
     await clock.advance(4000);
-    // It would only wait for that call.
-    expect(upstream.nextTrials()).toEqual({ operations: ["check"], inMs: Infinity });
+    const due = () => upstream.trials.pending().map(({ operation, inMs }) => [operation, inMs]);
+    // It would only wait for that call, and so would the next one half a second later.
+    expect(due()).toEqual([["check", Infinity]]);
     verifying.release();
     await first;
-    expect(upstream.nextTrials()).toEqual({ operations: ["check"], inMs: 0 });
+    expect(due()).toEqual([["check", 0]]);
   });
 
   test("gets one trial request, and is called again as soon as that succeeds", async () => {
@@ -153,8 +178,10 @@ describe("an operation that fails", () => {
 
   test.each<[string, boolean, Play]>([
     ["an answer that violates the contract", true, success({ ...AVAILABLE, available: "yes" })],
+    ["a 503", true, answer(503, "")],
     ["a reset", true, (socket) => socket.resetAndDestroy()],
     ["a redirect", true, answer(302, "", { Location: "https://example.org/" })],
+    ["a 400", false, json({ success: false, error: { code: "invalid_domain" } }, 400)],
     ["a 422", false, answer(422, "")],
     ["a 200 with an error", false, json({ success: false, error: { code: "invalid_domain" } })],
   ])("counts %s towards opening the circuit: %s", async (_what, counts, play) => {

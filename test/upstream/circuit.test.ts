@@ -1,161 +1,233 @@
 /** When a circuit opens, which call becomes the trial request, and when the circuit closes. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { type Circuits, createCircuits, type Outcome } from "../../src/upstream/circuit.js";
-import { type Operation, OPERATIONS } from "../../src/upstream/vocabulary.js";
+import fc from "fast-check";
+import { type Circuit, createCircuits, type Outcome } from "../../src/upstream/circuit.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 
 const OPEN_MS = 30_000;
+const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
 
 let clock: FakeClock;
 let lines: string[];
-let circuits: Circuits;
+let circuits: (operation: (typeof OPERATIONS)[number]) => Circuit;
 
 beforeEach(() => {
   clock = new FakeClock();
   lines = [];
-  circuits = createCircuits({ clock, log: recordingLog(lines), visitorAfterMs: OPEN_MS });
+  circuits = createCircuits(OPERATIONS, { clock, log: recordingLog(lines), halfOpenAfterMs: OPEN_MS });
 });
 
-/** Makes a call if the circuit allows one, and returns whether it does. */
-function call(operation: Operation, outcome: Outcome, isBackground = false): boolean {
-  if (circuits.rejection(operation, isBackground) !== null) return false;
-  circuits.begin(operation, isBackground)(outcome);
-  return true;
+function call(circuit: Circuit, outcome: Outcome, isBackground = false): void {
+  const end = circuit.begin(isBackground);
+  if (end === null) throw new Error("the circuit allows no call");
+  end(outcome);
 }
 
-function fail(operation: Operation, times = 5, outcome: Outcome = "upstream_failed"): void {
-  for (let n = 0; n < times; n += 1) expect(call(operation, outcome)).toBe(true);
+function failUntilOpen(circuit: Circuit): void {
+  while (!circuit.isOpen) call(circuit, "upstream_failed");
 }
 
-function failAll(): void {
-  fail("check");
-  for (const operation of OPERATIONS.slice(1)) fail(operation, 1);
-  expect(circuits.open()).toEqual(OPERATIONS);
-}
-
-/** Makes the due trial requests for this long, looking twice a second; returns when each was made, in seconds, and for what. */
-async function trials(forMs: number, outcome: Outcome = "upstream_failed"): Promise<[number, Operation][]> {
-  const made: [number, Operation][] = [];
-  for (const begunMs = clock.monotonic(); clock.monotonic() - begunMs < forMs; await clock.advance(250)) {
-    const due = circuits.nextTrials();
-    for (const operation of due?.inMs === 0 ? due.operations : []) {
-      expect(call(operation, outcome, true)).toBe(true);
-      made.push([(clock.monotonic() - begunMs) / 1000, operation]);
-    }
-  }
-  return made;
+function fail(circuit: Circuit, times = 5, outcome: Outcome = "upstream_failed"): void {
+  for (let n = 0; n < times; n += 1) call(circuit, outcome);
 }
 
 describe("a circuit", () => {
   test.each(["upstream_failed", "upstream_contract", "upstream_timeout"] as const)(
     "opens after five consecutive %s outcomes, and logs it",
     (code) => {
-      fail("check", 4, code);
-      fail("check", 20, "inconclusive");
-      expect(circuits.open()).toEqual([]);
-      fail("check", 1, code);
-      expect(circuits.open()).toEqual(["check"]);
-      expect(circuits.rejection("check", false)).toMatchObject({ code, retryAfterMs: OPEN_MS });
-      expect(circuits.rejection("quote", false)).toBeNull();
+      const circuit = circuits("check");
+      fail(circuit, 4, code);
+      expect([circuit.isOpen, circuit.rejection(false)]).toEqual([false, null]);
+      fail(circuit, 1, code);
+      expect(circuit.isOpen).toBe(true);
+      expect(circuit.begin(false)).toBeNull();
+      const rejection = circuit.rejection(false);
+      expect(rejection).toMatchObject({ code });
+      expect(rejection?.retryAfterMs).toBeGreaterThan(OPEN_MS * 0.9 - 1);
+      expect(rejection?.retryAfterMs).toBeLessThanOrEqual(OPEN_MS);
+      expect(circuits("quote").rejection(false)).toBeNull();
       expect(lines).toEqual([expect.stringContaining(`"operation":"check","code":"${code}"`)]);
     },
   );
 
   test("stays closed while some calls succeed", () => {
+    const circuit = circuits("check");
     for (let n = 0; n < 20; n += 1) {
-      fail("check", 4);
-      call("check", "success");
+      fail(circuit, 4);
+      call(circuit, "success");
     }
-    expect([circuits.open(), circuits.isFailing()]).toEqual([[], false]);
+    expect(circuit.isOpen).toBe(false);
   });
 
-  test("lets one visitor's trial request through at the promised time, and closes when it succeeds", async () => {
-    fail("check");
-    await clock.advance(OPEN_MS - 1);
-    expect(call("check", "success")).toBe(false);
+  test("ignores inconclusive calls", () => {
+    const circuit = circuits("check");
+    fail(circuit, 4);
+    fail(circuit, 20, "inconclusive");
+    expect(circuit.isOpen).toBe(false);
+    fail(circuit, 1);
+    expect(circuit.isOpen).toBe(true);
+  });
+
+  test("lets one trial request through at the promised time and rejects all others", async () => {
+    const circuit = circuits("check");
+    fail(circuit);
+    const retryAfterMs = circuit.rejection(false)?.retryAfterMs ?? 0;
+    await clock.advance(retryAfterMs - 1);
+    expect(circuit.begin(false)).toBeNull();
     await clock.advance(1);
-    const end = circuits.begin("check", false);
-    expect([call("check", "success"), call("check", "success", true)]).toEqual([false, false]);
-    end("success");
-    expect(circuits.open()).toEqual([]);
-    fail("check", 4);
-    expect(circuits.open()).toEqual([]);
+    const trial = circuit.begin(false);
+    expect(trial).not.toBeNull();
+    expect([circuit.begin(false), circuit.begin(true)]).toEqual([null, null]);
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_failed", retryAfterMs: undefined });
+    trial?.("success");
+    expect([circuit.isOpen, circuit.rejection(false)]).toEqual([false, null]);
+    fail(circuit, 4);
+    expect(circuit.isOpen).toBe(false);
   });
 
   test("stays open after a failed trial request, with its error code", async () => {
-    fail("check");
+    const circuit = circuits("check");
+    fail(circuit);
     await clock.advance(OPEN_MS);
-    call("check", "upstream_timeout");
-    expect(circuits.rejection("check", false)).toMatchObject({
-      code: "upstream_timeout",
-      retryAfterMs: OPEN_MS,
-    });
+    call(circuit, "upstream_timeout");
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_timeout" });
+    await clock.advance(OPEN_MS * 0.9 - 1);
+    expect(circuit.begin(false)).toBeNull();
+    await clock.advance(OPEN_MS * 0.1 + 1);
+    expect(circuit.begin(false)).not.toBeNull();
   });
 
-  test("ignores the failure of a call that began before the last success", async () => {
-    fail("quote");
-    await clock.advance(4000);
-    const hanging = circuits.begin("quote", true);
-    await clock.advance(4000);
-    call("quote", "success", true);
-    hanging("upstream_timeout");
-    expect([circuits.open(), circuits.isFailing(), circuits.nextTrials()]).toEqual([[], false, null]);
+  test("lets the next trial request through soon after an inconclusive one", async () => {
+    const circuit = circuits("check");
+    fail(circuit);
+    await clock.advance(OPEN_MS);
+    call(circuit, "inconclusive");
+    expect(circuit.isOpen).toBe(true);
+    await clock.advance(OPEN_MS * 0.4);
+    expect(circuit.begin(false)).not.toBeNull();
   });
-});
 
-describe("the trial requests in the background", () => {
-  test("come about every 4 s, and every 12 s once something has failed for 30 s", async () => {
-    fail("quote");
-    expect((await trials(70_000)).map(([s]) => s)).toEqual([
+  test("is due for a background trial request about every 4 s, and every 12 s once the outage has lasted 30 s", async () => {
+    const circuit = circuits("quote");
+    fail(circuit);
+    const trialsAt: number[] = [];
+    for (const began = clock.monotonic(); clock.monotonic() - began < 70_000; await clock.advance(250)) {
+      if (circuit.trialInMs() !== 0) continue;
+      trialsAt.push(clock.monotonic() - began);
+      call(circuit, "upstream_failed", true);
+    }
+    expect(trialsAt.map((at) => at / 1000)).toEqual([
       3.75, 7.5, 11.25, 15, 18.75, 22.5, 26.25, 30, 42, 54, 66,
     ]);
   });
 
-  test("begin after the first failure, before the circuit opens, and end with a success", async () => {
-    expect(circuits.nextTrials()).toBeNull();
-    fail("quote", 1);
-    expect(circuits.nextTrials()).toEqual({ operations: ["quote"], inMs: 3750 });
+  test("is due for a trial request after its first failure, before it opens, and not after a success", async () => {
+    const circuit = circuits("quote");
+    expect(circuit.trialInMs()).toBeNull();
+    fail(circuit, 1);
+    expect(circuit.trialInMs()).toBe(3750);
     await clock.advance(3750);
-    const end = circuits.begin("quote", true);
+    expect(circuit.trialInMs()).toBe(0);
+    const end = circuit.begin(true);
     // While it hangs, it isn't repeated immediately.
-    expect(circuits.nextTrials()).toEqual({ operations: ["quote"], inMs: 3750 });
-    end("success");
-    expect(circuits.nextTrials()).toBeNull();
+    expect(circuit.trialInMs()).toBe(3750);
+    end?.("success");
+    expect(circuit.trialInMs()).toBeNull();
   });
 
-  test("become sparse while calls are rejected, which never opens the circuit", async () => {
-    fail("domain", 1, "rejected");
-    expect((await trials(40_000, "rejected")).map(([s]) => s)).toEqual([3.75, 15.75, 27.75, 39.75]);
-    expect([circuits.open(), circuits.isFailing()]).toEqual([[], true]);
-  });
-
-  test("take turns, and there are at most six in a minute of a long outage, whatever visitors and background work ask for", async () => {
-    failAll();
-    await trials(OPEN_MS);
-    const made: string[] = [];
-    const ask = (operation: Operation, isBackground: boolean): void => {
-      if (call(operation, "upstream_failed", isBackground)) made.push(operation);
-    };
-    for (let n = 0; n < 1000; n += 1) {
-      await clock.advance(300);
-      const due = circuits.nextTrials();
-      if (n % 2 === 0 && due?.inMs === 0) for (const operation of due.operations) ask(operation, true);
-      ask(OPERATIONS[(n * 7) % OPERATIONS.length] ?? "check", n % 5 === 0);
-    }
-    expect(made.length).toBeLessThanOrEqual(5 * 6);
-    expect(new Set(made)).toEqual(new Set(OPERATIONS));
-  });
-
-  test("don't wait for each other once one has succeeded", async () => {
-    failAll();
+  test("is closed by a background trial request while an older one hangs, whose outcome is then ignored", async () => {
+    const circuit = circuits("quote");
+    fail(circuit);
     await clock.advance(4000);
-    expect(circuits.nextTrials()).toEqual({ operations: ["check"], inMs: 0 });
-    call("check", "success", true);
-    expect(circuits.nextTrials()).toEqual({ operations: OPERATIONS.slice(1), inMs: 0 });
-    for (const operation of OPERATIONS.slice(1)) call(operation, "success", true);
-    expect(circuits.open()).toEqual([]);
-    fail("quote", 4);
-    expect(circuits.open()).toEqual([]);
+    const hanging = circuit.begin(true);
+    expect(circuit.rejection(true)).not.toBeNull();
+    await clock.advance(4000);
+    call(circuit, "success", true);
+    hanging?.("upstream_timeout");
+    expect([circuit.isOpen, circuit.trialInMs()]).toEqual([false, null]);
+  });
+
+  test("ignores the outcome of calls from before it opened", async () => {
+    const circuit = circuits("check");
+    const late = [circuit.begin(false), circuit.begin(false)];
+    fail(circuit);
+    const retryAfterMs = circuit.rejection(false)?.retryAfterMs;
+    late[0]?.("success");
+    late[1]?.("upstream_timeout");
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_failed", retryAfterMs });
+  });
+});
+
+describe("the circuits of several operations", () => {
+  test("open after one failure while another is open, and after five failures once that one has closed", async () => {
+    fail(circuits("check"));
+    expect(circuits("quote").isOpen).toBe(false);
+    fail(circuits("quote"), 1);
+    expect(circuits("quote").isOpen).toBe(true);
+    await clock.advance(OPEN_MS);
+    call(circuits("check"), "success");
+    call(circuits("quote"), "success");
+    fail(circuits("quote"), 4);
+    expect(circuits("quote").isOpen).toBe(false);
+  });
+
+  test("let through at most six trial requests a minute in a lasting outage, some for each operation", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(5), fc.nat(400), fc.boolean()), { minLength: 2000, maxLength: 2000 }),
+        async (asks) => {
+          const time = new FakeClock();
+          const of = createCircuits(OPERATIONS, {
+            clock: time,
+            log: recordingLog([]),
+            halfOpenAfterMs: OPEN_MS,
+          });
+          for (const operation of OPERATIONS) failUntilOpen(of(operation));
+          const trials: { readonly operation: string; readonly at: number }[] = [];
+          for (const [index, pauseMs, isBackground] of asks) {
+            await time.advance(pauseMs);
+            const operation = OPERATIONS[index] ?? "check";
+            const end = of(operation).begin(isBackground);
+            if (end === null) continue;
+            trials.push({ operation, at: time.monotonic() });
+            end("upstream_failed");
+          }
+          const mostInAMinute = (counted: typeof trials): number =>
+            Math.max(
+              ...counted.map(
+                ({ at }) => counted.filter((one) => one.at >= at && one.at < at + 60_000).length,
+              ),
+            );
+          expect(mostInAMinute(trials)).toBeLessThanOrEqual(11);
+          expect(mostInAMinute(trials.filter(({ at }) => at > OPEN_MS))).toBeLessThanOrEqual(6);
+          expect(new Set(trials.map(({ operation }) => operation)).size).toBe(OPERATIONS.length);
+        },
+      ),
+      { numRuns: 3 },
+    );
+  });
+
+  test("take turns with their background trial requests", async () => {
+    for (const operation of OPERATIONS) failUntilOpen(circuits(operation));
+    const tried: string[] = [];
+    while (tried.length < 4 * OPERATIONS.length) {
+      await clock.advance(500);
+      for (const operation of OPERATIONS)
+        if (circuits(operation).trialInMs() === 0) {
+          tried.push(operation);
+          call(circuits(operation), "upstream_failed", true);
+        }
+    }
+    expect(tried.slice(0, OPERATIONS.length)).toEqual(OPERATIONS);
+    for (const operation of OPERATIONS)
+      expect(tried.filter((one) => one === operation).length).toBeGreaterThanOrEqual(3);
+  });
+
+  test("don't wait for each other once one trial request has succeeded", async () => {
+    for (const operation of OPERATIONS) failUntilOpen(circuits(operation));
+    await clock.advance(OPEN_MS);
+    for (const operation of OPERATIONS) call(circuits(operation), "success");
+    expect(OPERATIONS.filter((operation) => circuits(operation).isOpen)).toEqual([]);
   });
 });

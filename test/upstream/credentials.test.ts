@@ -169,6 +169,23 @@ describe("a credential", () => {
     expect([credentials.usable(), credentials.states().length]).toEqual([null, 1]);
   });
 
+  test("that was replaced still serves the calls that wait with it, and rests on when it comes back", () => {
+    const { source: only, change } = changing("old");
+    const credentials = createCredentials(only, null, clock);
+    const old = usableCredential(credentials);
+    call(credentials, "accepted");
+    change("new", "new-secret");
+    call(credentials, "accepted");
+    expect(credentials.admits(old)).toBe(true);
+    expect(credentials.begin(old)("refused")).toBe(true);
+    expect([credentials.admits(old), credentials.usable()]).toEqual([
+      false,
+      expect.objectContaining({ key: "new" }),
+    ]);
+    change("old", "old-secret");
+    expect(credentials.usable()).toMatchObject({ key: "new" });
+  });
+
   test("isn't revealed by its fingerprint or state", () => {
     const credentials = createCredentials(source("the-key", "the-secret"), source("b"), clock);
     const [active] = credentials.states();

@@ -134,7 +134,7 @@ export function createBench({
   return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
 }
 
-type Rest = "health" | "nextTrials" | "onFailure" | "unexpected";
+type Rest = "health" | "trials" | "unexpected";
 type Operations = Omit<Upstream, Rest>;
 
 /** The upstream whose operations return values without their times. */
@@ -147,13 +147,15 @@ export type Values = Pick<Upstream, Rest> & {
 function withoutTimes(upstream: Upstream): Values {
   const value = async <T>(answer: Promise<Answered<T>>): Promise<T> => (await answer).value;
   return {
-    ...upstream,
     check: (...args) => value(upstream.check(...args)),
     quote: (...args) => value(upstream.quote(...args)),
     domains: (...args) => value(upstream.domains(...args)),
     domain: (...args) => value(upstream.domain(...args)),
     balance: (...args) => value(upstream.balance(...args)),
     tier: (...args) => value(upstream.tier(...args)),
+    health: upstream.health,
+    trials: upstream.trials,
+    unexpected: upstream.unexpected,
   };
 }
 
