@@ -78,29 +78,34 @@ function isSame(a: unknown, b: unknown): boolean {
   return a instanceof WrittenNumber && b instanceof WrittenNumber ? a.text === b.text : a === b;
 }
 
-const MAX_DEPTH = 6;
-const MAX_VALUES = 5000;
-
 /**
  * Visits the values inside `root` with the names that lead to them, "[]" for an item of a list; `look` returns whether to visit what is inside.
  * Returns false if there was more than the limits allow.
  */
-export function walk(root: unknown, look: (value: unknown, path: readonly string[]) => boolean): boolean {
+export function walk(
+  root: unknown,
+  limits: { readonly depth: number; readonly values: number },
+  look: (value: unknown, path: readonly string[]) => boolean,
+): boolean {
   let visited = 0;
-  const inside = (value: unknown, path: readonly string[]): boolean => {
+  let isComplete = true;
+  const visit = (value: unknown, path: readonly string[]): void => {
     const items: unknown[] = Array.isArray(value) ? value : [];
     const entries = isFields(value)
       ? Object.entries(value)
       : items.map((item): [string, unknown] => ["[]", item]);
-    if (path.length >= MAX_DEPTH) return entries.length === 0;
-    return entries.every(([name, inner]) => {
+    for (const [name, inner] of entries) {
+      if (path.length >= limits.depth || visited >= limits.values) {
+        isComplete = false;
+        return;
+      }
       visited += 1;
-      if (visited > MAX_VALUES) return false;
       const at = [...path, name];
-      return !look(inner, at) || inside(inner, at);
-    });
+      if (look(inner, at)) visit(inner, at);
+    }
   };
-  return inside(root, []);
+  visit(root, []);
+  return isComplete;
 }
 
 /** The text of a JSON text or number; undefined for any other value. */

@@ -64,12 +64,13 @@ function repeats(text: string, { ascii, unicode, label }: DomainName): boolean {
   return lower.split(/[^\p{L}\p{N}-]+/u).includes(label);
 }
 
+const LIMITS = { depth: 5, values: 500 };
 const MAX_TEXT_LENGTH = 2000;
 
 /** The texts of an error object, and its numeric codes and statuses. `data` isn't part of the error. */
 function textsIn(body: unknown): string[] {
   const texts: string[] = [];
-  walk([body], (value, path) => {
+  walk([body], LIMITS, (value, path) => {
     const name = path.at(-1) ?? "";
     if (name === "data") return false;
     if (typeof value === "string") texts.push(value.slice(0, MAX_TEXT_LENGTH));

@@ -29,9 +29,11 @@ const OTHER_PRICE = new RegExp(
   `${OTHER_ACTION.source}|tax|vat|currency|retail|list|regular|original|msrp|suggest|standard|discount|saving|unit|peryear|yearly|annual|month|backorder|(?:id|at|date|code)$`,
 );
 
+const LIMITS = { depth: 5, values: 500 };
+
 /** Visits each text, number and flag with the normalized names that lead to it. Returns false if there are too many. */
 function visit(data: unknown, look: (value: unknown, names: string) => void): boolean {
-  return walk(data, (value, path) => {
+  return walk(data, LIMITS, (value, path) => {
     // Not a field of the answer.
     if (path.at(-1) === "__proto__") return false;
     const isScalar = !isFields(value) && !Array.isArray(value);
@@ -76,11 +78,11 @@ function signOf(value: unknown, names: string, price: Wholesale | null): Sign | 
 /** Whether an answer about a name states what another action on it costs. It may be a price of its own, unlike the list's. */
 export function statesOtherActions(data: unknown): boolean {
   let isStated = false;
-  const isComplete = visit(data, (value, names) => {
+  visit(data, (value, names) => {
     if (typeof value !== "number" && OTHER_ACTION.test(names) && PRICE_FIELD.test(names))
       isStated ||= /[1-9]/.test(amountIn(scalarText(value) ?? ""));
   });
-  return isStated || !isComplete;
+  return isStated;
 }
 
 /** The digits of an amount, perhaps with a currency before or after it; otherwise an empty text. */

@@ -30,6 +30,7 @@ export interface Unexpected {
 }
 
 const MAX_LISTED = 50;
+const LIMITS = { depth: 6, values: 5000 };
 /** Shorter parts of a hidden text occur in many words. */
 const MIN_PART_LENGTH = 4;
 
@@ -74,7 +75,7 @@ export function createUnexpected(clock: Clock, log: Log): Unexpected {
 
 function newIn(operation: Operation, body: unknown, hidden: readonly string[]): Set<string> {
   const found = new Set<string>();
-  walk(body, (value, path) => {
+  walk(body, LIMITS, (value, path) => {
     const name = lastName(path);
     const field = normalized(name);
     if (path.length === 1 ? name !== "success" && name !== "data" : !FIELDS[operation].has(field)) {
@@ -91,7 +92,7 @@ function newIn(operation: Operation, body: unknown, hidden: readonly string[]): 
 
 function codesIn(body: unknown, hidden: readonly string[]): Set<string> {
   const found = new Set<string>();
-  walk(body, (value, path) => {
+  walk(body, LIMITS, (value, path) => {
     const name = lastName(path);
     const isScalar = typeof value === "string" || typeof value === "number";
     if (isScalar && CODE_FIELDS.has(normalized(name)))
