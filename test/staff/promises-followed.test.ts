@@ -1,12 +1,10 @@
-/** Signed carts, followed: what became of each line, from evidence alone, through orders in the sandbox's portal, restarts and a change of owner. */
+/** Signed carts, followed: what became of each line, from evidence alone, through orders in the sandbox's portal and restarts. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
 import { followedCartShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { startFleet } from "../support/fleet.js";
 import { matchesDocument } from "../support/openapi.js";
-import { describeWithRedis } from "../support/redis.js";
 import { bearer, problemOf, type Service, startService } from "../support/service.js";
 import {
   type Action,
@@ -241,51 +239,6 @@ describe("with more domains than the upstream lists", () => {
       expect(await shop.stateOf("unseen.af")).toBe("unknown");
     } finally {
       await shop.close();
-    }
-  });
-});
-
-describeWithRedis("a change of the owner", () => {
-  test("loses neither a cart nor what was said of it", async () => {
-    const fleet = await startFleet(2);
-    try {
-      const first = await fleet.owner();
-      const signing = sign(first.ask, fleet.clock, registration("kabul.af"), {
-        domain: "khyber.af",
-        action: "renewal",
-        years: 1,
-      });
-      const id = await signing;
-      const told = say(first.ask, id, { state: "ordered", reference: "7" });
-      await fleet.pass(500);
-      expect((await told).status).toBe(200);
-      let hasStepped = false;
-      void first.stepDown().finally(() => {
-        hasStepped = true;
-      });
-      await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
-      await fleet.owner(fleet.replicas);
-      for (const [domain, action] of [
-        ["kabul.af", "registration"],
-        ["khyber.af", "renewal"],
-      ] as const)
-        fleet.sandbox.control.order("demo", { domain, action, years: 1 });
-      // Otherwise the list is asked for every five minutes.
-      const purging = first.ask("/v1/staff/cache/purge", {
-        method: "POST",
-        headers: bearer("operate"),
-        body: { what: "account" },
-      });
-      await Promise.all([purging, fleet.pass(500)]);
-      await Promise.all([first.ask("/v1/staff/domains", { headers: bearer("read") }), fleet.pass(2_000)]);
-      let cart = (await listed(first.ask)).promises[0];
-      await fleet.passUntil(async () => {
-        [cart] = (await listed(first.ask)).promises;
-        return cart?.items.every(({ state }) => state === "managed") === true;
-      }, "what became of the cart");
-      expect(cart).toMatchObject({ id, checkout: { state: "ordered", reference: "7" } });
-    } finally {
-      await fleet.close();
     }
   });
 });
