@@ -2,12 +2,12 @@
 import { type Clock, pause } from "../clock.js";
 import type { Config } from "../config/env.js";
 import type { Log } from "../logger.js";
-import type { RedisLink } from "../redis.js";
+import type { RedisLink } from "../redis/redis.js";
 import { InUseError } from "../quota/lock.js";
 import { createQuotas } from "../quota/quotas.js";
 import { createRecords } from "../quota/record.js";
 import { createFleet, type Fleet } from "../fleet/lease.js";
-import { connectRedis } from "../fleet/redis-link.js";
+import { connectRedis } from "../redis/link.js";
 import { createRetailPolicy } from "../retail/policy.js";
 import { fixedSecret } from "../secret.js";
 import { createCredentials, type CredentialSource } from "../upstream/credentials.js";

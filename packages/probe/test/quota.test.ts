@@ -10,7 +10,7 @@ import type { Home } from "../../../src/quota/note.js";
 import { createQuotas, type Quotas } from "../../../src/quota/quotas.js";
 import { createRecords } from "../../../src/quota/record.js";
 import { createFleet } from "../../../src/fleet/lease.js";
-import { connectRedis } from "../../../src/fleet/redis-link.js";
+import { connectRedis } from "../../../src/redis/link.js";
 import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
 import { createCredentials } from "../../../src/upstream/credentials.js";
 import { fixedSecret } from "../../../src/secret.js";
