@@ -15,11 +15,11 @@ import { ServiceError } from "../errors.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../clock.js";
 import type { Combination } from "../upstream/contract.js";
+import { isFields } from "../upstream/fields.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
 import type { UpstreamResponse } from "../upstream/transport.js";
 import type { Operation } from "../upstream/vocabulary.js";
-import { isFields } from "../upstream/written-json.js";
 
 interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
