@@ -1,13 +1,12 @@
 /** Visitors at the storefront: opens pages at the service's time, finds their parts, and types into them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
-import { readFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { FakeClock } from "../support/fake-clock.js";
+import { RETAIL } from "../support/retail.js";
 import { type Service, type ServiceOptions, startService, until } from "../support/service.js";
 import { DESKTOP, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
 
-/** The shipped price file. */
-export const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+export { RETAIL };
 
 /** The same with registrations under these TLDs 10 % cheaper, each until its time. */
 export function saleOf(...ends: readonly (readonly [tld: string, to: string])[]): string {

@@ -1,12 +1,12 @@
 /** The shop details on the page, which follow the retail config, and what browsers get for addresses without a page. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
+import { RETAIL } from "../support/retail.js";
 import { type Answer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
 
-const SHIPPED = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
 const NAVIGATION = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
 const folder = temporaryFolder();
@@ -14,7 +14,7 @@ const file = join(folder.path, "retail.yaml");
 const clock = new FakeClock();
 let service: Service;
 beforeAll(async () => {
-  writeFileSync(file, SHIPPED);
+  writeFileSync(file, RETAIL);
   service = await startService({ clock, env: { RETAIL_CONFIG: file } });
 });
 afterAll(async () => {
@@ -32,7 +32,7 @@ test("the page shows who runs the shop as soon as the file says so, and may load
   expect(shopIn(first)).toMatchObject({ name: null, logo: null, sells: false });
   expect(first.text).toContain('tlds=".af,.com.af,.net.af,.org.af"');
   const shop = 'shop: { name: "</script>Names", logo: https://cdn.example.af/logo.svg }';
-  writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, shop));
+  writeFileSync(file, RETAIL.replace(/^shop:.*$/m, shop));
   await clock.advance(1_500);
   const page = await service.ask("/");
   expect(shopIn(page)).toMatchObject({
@@ -44,7 +44,7 @@ test("the page shows who runs the shop as soon as the file says so, and may load
 
 test("a faulty section changes nothing, and the log says where it is", async () => {
   const before = shopIn(await service.ask("/"));
-  writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, "shop: { links: { terms: 'javascript:alert(1)' } }"));
+  writeFileSync(file, RETAIL.replace(/^shop:.*$/m, "shop: { links: { terms: 'javascript:alert(1)' } }"));
   await clock.advance(1_500);
   expect(shopIn(await service.ask("/"))).toEqual(before);
   expect(service.log.find((line) => line.includes("retail.config.rejected"))).toContain("shop.links.terms");

@@ -1,7 +1,8 @@
 /** Conditions that operators are alerted to. Each is really caused, in the sandbox or the service's environment, and then ended. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeClock } from "./fake-clock.js";
+import { RETAIL } from "./retail.js";
 import { type RedisServer, startRedis } from "./redis-server.js";
 import {
   bearer,
@@ -12,8 +13,8 @@ import {
   temporaryFolder,
 } from "./service.js";
 
-/** The shipped price file with few prices, because all of them are asked for again every ten minutes. */
-const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8").replace(
+/** Few prices, because all of them are asked for again every ten minutes. */
+const FEW = RETAIL.replace(
   /^catalog:[^]*?(?=^rules:)/m,
   "catalog: [{ tld: .af, years: { registration: [1, 2], renewal: [1], transfer: [1] } }]\n",
 );
@@ -48,7 +49,7 @@ export async function inScene(
   const folder = temporaryFolder();
   const redis = withRedis ? await startRedis() : null;
   const file = join(folder.path, "retail.yaml");
-  writeFileSync(file, RETAIL);
+  writeFileSync(file, FEW);
   const clock = new FakeClock();
   const service = await startService({
     clock,
@@ -132,11 +133,11 @@ export const credentialRefused: Condition = {
 
 export const badPriceFile: Condition = {
   cause: async ({ file, clock }) => {
-    writeFileSync(file, RETAIL.replace('markupPercent: "25"', "markupPercent: 25"));
+    writeFileSync(file, FEW.replace('markupPercent: "25"', "markupPercent: 25"));
     await clock.advance(1_500);
   },
   cure: async ({ file, clock }) => {
-    writeFileSync(file, RETAIL);
+    writeFileSync(file, FEW);
     await clock.advance(1_500);
   },
 };
@@ -321,7 +322,7 @@ export const longWaits: Condition = {
 export const constantMarkup: Condition = {
   cause: async ({ file, clock }) => {
     const rule = 'rules: [{ match: {}, markupPercent: "25", minMargin: "0.50" }]\n';
-    writeFileSync(file, RETAIL.replace(/^rules:[^]*?(?=^premium:)/m, rule));
+    writeFileSync(file, FEW.replace(/^rules:[^]*?(?=^premium:)/m, rule));
     await clock.advance(1_500);
   },
   cure: badPriceFile.cure,

@@ -22,6 +22,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/
 import { connectRedis } from "../../src/redis/link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "./fake-clock.js";
+import { RETAIL } from "./retail.js";
 import { answersIn, CLOSE, exchange, get } from "./raw.js";
 
 export interface Answer {
@@ -74,7 +75,7 @@ export interface ServiceOptions<C extends Clock = FakeClock> {
   readonly clock: C;
   /** Overrides the harness's settings. It can be a function of the sandbox. `UPSTREAM_BASE_URL` makes the sandbox a live upstream. */
   readonly env?: Readonly<Record<string, string>> | ((sandbox: Sandbox) => Readonly<Record<string, string>>);
-  /** YAML to use instead of the shipped files. */
+  /** YAML; by default what the shop of most tests sells, and the shipped files. */
   readonly retail?: string;
   readonly cache?: string;
   readonly world?: string;
@@ -149,7 +150,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
     return { [name]: path };
   };
   const files = {
-    ...fileWith("RETAIL_CONFIG", options.retail),
+    ...fileWith("RETAIL_CONFIG", options.retail ?? RETAIL),
     ...fileWith("CACHE_CONFIG", options.cache),
     ...fileWith("SANDBOX_CONFIG", options.world),
   };

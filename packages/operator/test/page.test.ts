@@ -16,6 +16,7 @@ import {
   staffPricesShape,
 } from "../../../src/wire/staff.js";
 import { claimsOf } from "../../../test/support/promise.js";
+import { RETAIL } from "../../../test/support/retail.js";
 import {
   bearer,
   type Service,
@@ -45,7 +46,6 @@ const TOKENS = [
   `shop:${sha256(STAFF.order)}:order+operate`,
 ].join(",");
 
-const RETAIL = readFileSync(new URL("../../../config/retail.yaml", import.meta.url), "utf8");
 /** The first rule adds one dollar more. */
 const DEARER = RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"');
 const DAY_MS = 86_400_000;
