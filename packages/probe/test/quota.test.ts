@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/clock.js";
 import { type Config, readConfig } from "../../../src/config/env.js";
-import { NotProbedError, probe } from "../../../src/probe/probe.js";
+import { probe } from "../../../src/probe/probe.js";
 import type { Result } from "../src/result.js";
 import type { Home } from "../../../src/quota/note.js";
 import { createQuotas, type Quotas } from "../../../src/quota/quotas.js";
@@ -54,8 +54,7 @@ function configOf(env: Readonly<Record<string, string>>): Config {
 }
 
 function probeLive(config: Config): Promise<Result> {
-  const upstream = { baseUrl: sandbox.url, active: source() };
-  return probe({ config, upstream, live: sandbox.url, clock: systemClock });
+  return probe(config, { baseUrl: sandbox.url, active: source() });
 }
 
 /** The quotas of a running service. */
@@ -126,9 +125,7 @@ describe("the probe with a ledger file", () => {
     const config = configOf({ QUOTA_COLD_START: "assume-free" });
     const quotas = service(config, createRecords(config.stateDir, config.quota, systemClock));
     await quotas.openAll([fingerprint()]);
-    const refused = probeLive(config);
-    await expect(refused).rejects.toBeInstanceOf(NotProbedError);
-    await expect(refused).rejects.toThrow(/running service uses the quota/);
+    await expect(probeLive(config)).rejects.toThrow(/running service uses the quota/);
     await quotas.close();
     expect(usage()?.accepted).toBe(0);
     expect((await probeLive(config)).verdict).toBe("copes");
