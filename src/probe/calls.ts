@@ -2,9 +2,8 @@
  * The six calls of the probe: at most one to each endpoint. Each is a call that the service itself makes, through the service's own client,
  * so it stays within the quota, the deadline and the size limits. No call is meant to fail.
  */
-import { type Answer, type Call, type Contact, dataOf, type Kind } from "af-storefront-probe/answers.js";
+import { type Call, type Contact, dataOf, type Kind } from "af-storefront-probe/answers.js";
 import { isWhole, listIn, recordIn } from "af-storefront-probe/records.js";
-import type { Answered } from "../clock.js";
 import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Ask } from "../quota/quota.js";
@@ -28,8 +27,8 @@ export async function makeCalls(
     operation: Operation,
     request: string,
     asked: string,
-    send: () => Promise<Answered<T>>,
-    name: DomainName | null = null,
+    name: DomainName | null,
+    send: () => Promise<{ readonly value: T }>,
   ): Promise<Call<NonNullable<T>>> {
     answers = [];
     const result = await send().then(
@@ -39,27 +38,27 @@ export async function makeCalls(
         return { read: null, error: { code: error.code, detail: error.detail } };
       },
     );
-    const [answer = null] = answers.map((response) => answerOf(response, operation, name));
-    const unexpected = upstream.unexpected
-      .list()
-      .flatMap((one) => (one.operation === operation ? [one.what] : []));
+    const [answer = null] = answers.map((response) => ({
+      kind: kindOf(response, operation, name),
+      status: response.status,
+      headers: response.headers,
+      json: "json" in response.body ? response.body.json : undefined,
+    }));
+    const noticed = upstream.unexpected.list().filter((one) => one.operation === operation);
+    const unexpected = noticed.map(({ what }) => what);
     return { operation, request, asked, answer, unexpected, ...result };
   }
 
-  const domains = await call("domains", "GET /api/v1/domains", "the account's domains", async () => {
-    const { value, ...times } = await upstream.domains(ask);
-    return { ...times, value: value.records };
-  });
+  const domains = await call("domains", "GET /api/v1/domains", "the account's domains", null, async () => ({
+    value: (await upstream.domains(ask)).value.records,
+  }));
   const ownName = firstName(domains.read?.map(({ domain }) => domain) ?? []);
   // If the list contains whole records, requesting one of them reveals little more, so a foreign name shows what an error looks like.
   const isOwn = ownName !== null && !isWhole(recordIn(listIn(dataOf(domains.answer))?.items[0]));
   const name = isOwn ? ownName : nameOf("storefront-probe.af");
-  const record = await call(
-    "domain",
-    "GET /api/v1/domains/{domain}",
-    isOwn ? "one of the account's domains" : "a name outside the account",
-    () => upstream.domain(ask, name),
-    name,
+  const recordAsked = isOwn ? "one of the account's domains" : "a name outside the account";
+  const record = await call("domain", "GET /api/v1/domains/{domain}", recordAsked, name, () =>
+    upstream.domain(ask, name),
   );
   const isLost = isOwn && record.error === null && record.read === null;
   const detail = "One of the account's own domains was read as not managed.";
@@ -69,20 +68,18 @@ export async function makeCalls(
   const checkYears = term.action === "registration" ? term.years : 1;
   // The account's own domain is certainly taken; the registry's own name almost certainly.
   const taken = ownName ?? nameOf("nic.af");
-  const check = await call(
-    "check",
-    "POST /api/v1/domains/check",
-    `a taken name, years: ${checkYears}`,
-    () => upstream.check(ask, taken, checkYears),
-    taken,
+  const checkAsked = `a taken name, years: ${checkYears}`;
+  const check = await call("check", "POST /api/v1/domains/check", checkAsked, taken, () =>
+    upstream.check(ask, taken, checkYears),
   );
-  const quote = await call("quote", "POST /api/v1/pricing", `${term.action}, years: ${term.years}`, () =>
+  const quoteAsked = `${term.action}, years: ${term.years}`;
+  const quote = await call("quote", "POST /api/v1/pricing", quoteAsked, null, () =>
     upstream.quote(ask, term),
   );
-  const balance = await call("balance", "GET /api/v1/account/balance", "the balance", () =>
+  const balance = await call("balance", "GET /api/v1/account/balance", "the balance", null, () =>
     upstream.balance(ask),
   );
-  const tier = await call("tier", "GET /api/v1/account/tier", "the tier", () => upstream.tier(ask));
+  const tier = await call("tier", "GET /api/v1/account/tier", "the tier", null, () => upstream.tier(ask));
   return { calls: { domains, domain, check, quote, balance, tier }, isOwn, checkYears };
 }
 
@@ -112,12 +109,6 @@ function firstName(own: readonly string[]): DomainName | null {
 
 const ACCESS_DENIED =
   /(?:api|account).{0,4}access|access.{0,24}(?:enabled|allowed)|address|allow.?list|white.?list|(?:^|[^a-z])ip(?:[^a-z]|$)/i;
-
-function answerOf(response: UpstreamResponse, operation: Operation, asked: DomainName | null): Answer {
-  const { status, headers, body } = response;
-  const json = "json" in body ? body.json : undefined;
-  return { kind: kindOf(response, operation, asked), status, headers, json };
-}
 
 function kindOf(
   { status, headers, body }: UpstreamResponse,
