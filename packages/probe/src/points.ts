@@ -44,7 +44,7 @@ export function findings(contact: Contact) {
       words,
       about,
       assumed: settings[0],
-      seen: isSeen ? texts.join(", ") : null,
+      seen: isSeen ? texts.slice(0, MAX_TEXTS).join(", ") : null,
       /** The settings of the sandbox that look the same. */
       fits: settings.filter((setting) => isSeen && texts.every((text) => looksLike(text, setting))),
       copes: isSeen ? copes : null,
@@ -54,6 +54,7 @@ export function findings(contact: Contact) {
   });
 }
 
+const MAX_TEXTS = 8;
 const NONE = /^no field$/;
 /** Values of these fields can be data, so only known words are shown. */
 const FLAG_WORD = /^(on|off|yes|no|true|false|enabled|disabled|active|inactive|auto|manual|[yntf])$/i;

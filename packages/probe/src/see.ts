@@ -58,18 +58,14 @@ export function recordsOf({ calls: { domain, domains }, isOwn }: Contact) {
   });
 }
 
-const MAX_TEXTS = 8;
-
 /** Shown by the records' fields with these roles. */
 export function inRecords(roles: readonly Role[], describe: (value: unknown) => string, looks: Looks): Point {
   const see: Point["see"] = (contact) => {
-    const fields = recordsOf(contact).flatMap(({ valueOf, isRead }) =>
-      roles.flatMap((role) =>
-        isEmpty(valueOf(role)) ? [] : [{ text: describe(valueOf(role)), copes: isRead(role) }],
-      ),
-    );
+    const fields = recordsOf(contact)
+      .flatMap(({ valueOf, isRead }) => roles.map((role) => ({ value: valueOf(role), copes: isRead(role) })))
+      .filter(({ value }) => !isEmpty(value));
     // Sorted, because the original order would reveal something about the account.
-    const texts = [...new Set(fields.map(({ text }) => text))].sort().slice(0, MAX_TEXTS);
+    const texts = [...new Set(fields.map(({ value }) => describe(value)))].sort();
     return { texts, copes: fields.every(({ copes }) => copes) };
   };
   return { how: "an account with a domain", see, looks };
@@ -96,10 +92,8 @@ export function inErrors(
 ): Point {
   const see: Point["see"] = ({ calls }) => {
     const all: Call[] = Object.values(calls);
-    for (const { operation, answer, error, read } of [
-      ...all.filter((call) => call.answer?.kind !== "limit"),
-      ...all,
-    ]) {
+    const inOrder = [...all.filter(({ answer }) => answer?.kind !== "limit"), ...all];
+    for (const { operation, answer, error, read } of inOrder) {
       if (answer === null || answer.kind === "success" || (kind !== "any" && kind !== answer.kind)) continue;
       const seen = describe(answer);
       const isAbsent = operation === "domain" && !isAboutNoDomain(answer.kind);
