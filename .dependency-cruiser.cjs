@@ -26,8 +26,8 @@ const words = [
 const engines = ["upstream/", "quota/", "facts/", "retail/"];
 const seen = [
   ...words,
-  "redis.ts",
-  "redis-address.ts",
+  "redis/redis.ts",
+  "redis/address.ts",
   ...engines,
   "metrics.ts",
   "staff/staff-tokens.ts",
@@ -38,7 +38,7 @@ const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:bounded-map|errors|domain-name|idna2008|money|clock|request-ids|file-text|json|secret|logger|root|saved-file|state-dir|record-file|system-error)\\.ts":
     words,
-  "redis(?:-address)?\\.ts": words,
+  "redis/(?:redis|address|link)\\.ts": [...words, "redis/redis.ts", "redis/address.ts"],
   "quota/": words,
   "facts/": [...words, "quota/", "upstream/"],
   "wire/": [...words, "upstream/", "quota/lane.ts"],
@@ -48,21 +48,15 @@ const rooms = {
   "staff/staff-tokens\\.ts": [...words, "wire/scopes.ts"],
   "staff/(?:audit|signed-cart)\\.ts": [...words, "staff/", "retail/promise.ts", "upstream/"],
   "customers/": [...words, "facts/"],
-  "config/": [...words, "redis-address.ts", "staff/staff-tokens.ts", "customers/", ...engines],
+  "config/": [...words, "redis/address.ts", "staff/staff-tokens.ts", "customers/", ...engines],
   "shop/": seen,
   "staff/account\\.ts": seen,
   "staff/carts\\.ts": [...seen, "staff/"],
   // What the next owner needs, in files or in Redis; then who may call the upstream; at last, outside of HTTP, who hands requests on.
   "store\\.ts": [...words, "staff/audit.ts", "staff/signed-cart.ts"],
-  "fleet/(?:redis-(?:link|store)|address)\\.ts": [
-    ...words,
-    "redis.ts",
-    "redis-address.ts",
-    "store.ts",
-    "staff/audit.ts",
-    "staff/signed-cart.ts",
-  ],
-  "fleet/lease\\.ts": [...words, "redis.ts", "quota/"],
+  "redis/store\\.ts": [...words, "redis/redis.ts", "store.ts", "staff/audit.ts", "staff/signed-cart.ts"],
+  "fleet/address\\.ts": [],
+  "fleet/lease\\.ts": [...words, "redis/redis.ts", "quota/"],
   "fleet/tenure\\.ts": ["fleet/lease.ts"],
   "fleet/follower\\.ts": [...words, "fleet/", "http/edge/"],
   "engine\\.ts": [
@@ -73,18 +67,18 @@ const rooms = {
     "staff/carts.ts",
     "store.ts",
     "fleet/lease.ts",
-    "fleet/redis-store.ts",
+    "redis/store.ts",
     "fleet/tenure.ts",
   ],
   "http/edge/": [...words, "metrics.ts", "quota/", "wire/", "shop/", "staff/overview.ts"],
   // What staff see of everything.
   "staff/": [...seen, "wire/", "engine.ts", "store.ts"],
   "http/": [...seen, "wire/", "engine.ts", "shop/", "staff/", "store.ts"],
-  "probe/": [...seen, "fleet/lease.ts", "fleet/redis-link.ts"],
+  "probe/": [...seen, "fleet/lease.ts", "redis/link.ts"],
   "keys/": [...words, "staff/staff-tokens.ts", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/", "staff/", "fleet/"],
   "start-failure\\.ts": ["config/"],
-  "main\\.ts": [...seen, "fleet/redis-link.ts", "app.ts", "start-failure.ts"],
+  "main\\.ts": [...seen, "redis/link.ts", "app.ts", "start-failure.ts"],
 };
 
 /** Which packages each package may import. Of the service they may import `wire/pages.ts` alone, which contains only types. */
@@ -104,7 +98,7 @@ const homes = {
   "lru-cache": "(?:facts/|(?:bounded-map|http/finished-answers|fleet/follower)\\.ts$)",
   winston: "logger\\.ts$",
   "ical-generator": "staff/calendar\\.ts$",
-  ioredis: "fleet/redis-link\\.ts$",
+  ioredis: "redis/link\\.ts$",
   express: "(?:app\\.ts$|http/|fleet/follower\\.ts$)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise-check|customers/customer-tokens)\\.ts$",

@@ -10,7 +10,7 @@ import { systemClock } from "./clock.js";
 import { type Config, readConfig, usesSandbox } from "./config/env.js";
 import { detailsOf } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
-import type { RedisLink } from "./redis.js";
+import type { RedisLink } from "./redis/redis.js";
 import { ROOT } from "./root.js";
 import type { Config as World } from "af-storefront-sandbox/config.js";
 import { fixedSecret, type Secret } from "./secret.js";
@@ -122,7 +122,7 @@ function listen(server: Server, { port, host }: { port: number; host: string }):
 
 /** Loaded only here: a service without REDIS_URL has no use for the client. */
 async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
-  const { connectRedis } = await import("./fleet/redis-link.js");
+  const { connectRedis } = await import("./redis/link.js");
   return connectRedis({ url, clock: systemClock, log });
 }
 

@@ -5,7 +5,7 @@ import { type CustomerSettings, MIN_CUSTOMER_SECRET_BYTES } from "../customers/c
 import { parseStaffTokens } from "../staff/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
-import { parseRedisAddress } from "../redis-address.js";
+import { parseRedisAddress } from "../redis/address.js";
 import type { RetailFile } from "../retail/live-policy.js";
 import { parsePromiseKeys } from "../retail/promise.js";
 import { parseRetailConfig } from "../retail/price-file/parse.js";

@@ -18,7 +18,7 @@ import {
   noteShape,
 } from "../quota/note.js";
 import type { BudgetSettings } from "../quota/slot-table.js";
-import type { RedisLink } from "../redis.js";
+import type { RedisLink } from "../redis/redis.js";
 
 const LEASE_MS = 6_000;
 const RIGHT_MS = 4_000;

@@ -8,11 +8,11 @@ import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Ask } from "../quota/quota.js";
 import type { Combination } from "../upstream/contract.js";
+import { isFields } from "../upstream/fields.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
 import type { UpstreamResponse } from "../upstream/transport.js";
 import type { Operation } from "../upstream/vocabulary.js";
-import { isFields } from "../upstream/written-json.js";
 
 /** Makes the calls one after another, and continues if one fails. The quote is for something that is sold. */
 export async function makeCalls(

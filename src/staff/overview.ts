@@ -4,7 +4,7 @@ import type { PageStats } from "../facts/page.js";
 import { type Clock, instant } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import type { QuotaSnapshot } from "../quota/line.js";
-import type { RedisState } from "../redis.js";
+import type { RedisState } from "../redis/redis.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/staff.js";

@@ -6,16 +6,16 @@ import { type Answered, type Clock, createStamps, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import type { Lane } from "../quota/lane.js";
 import type { Quota } from "../quota/line.js";
-import type { Ask, Permit } from "../quota/quota.js";
-import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
-import type { Credential, Credentials, Use } from "./credentials.js";
+import type { Ask, Permit, QuotaRequest } from "../quota/quota.js";
+import { createCircuits, type Outcome } from "./circuit.js";
+import type { Credential, Credentials, Reception } from "./credentials.js";
 import { failureCodeOf, notUnderstood, timedOut, upstreamFailed } from "./failures.js";
-import { type Operation, OPERATIONS } from "./vocabulary.js";
-import type { Fields } from "./written-json.js";
+import type { Fields } from "./fields.js";
 import type { Reply, ReplyReader } from "./reply.js";
-import { createSlots } from "./slots.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
+import { type Operation, OPERATIONS } from "./vocabulary.js";
 
 interface Call<T> extends UpstreamRequest {
   readonly operation: Operation;
@@ -27,15 +27,10 @@ interface Call<T> extends UpstreamRequest {
   readonly ifAbsent?: T;
 }
 
-/** Equal for equal requests of any caller. */
-function queryKeyOf({ method, path, body }: UpstreamRequest): string {
-  return `${method} ${path} ${JSON.stringify(body ?? null)}`;
-}
-
 export interface CallHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
-  /** Whether the last call failed; one that was made before the last success doesn't count. */
+  /** Whether the last call of an operation failed; one that was made before its last success doesn't count. */
   readonly isFailing: boolean;
   /** Operations that keep failing, so that only trial requests are made. */
   readonly openCircuits: readonly Operation[];
@@ -73,18 +68,8 @@ export interface CallerSettings {
   readonly onCall?: ((operation: Operation, outcome: string, durationMs: number) => void) | undefined;
 }
 
-/** The result of a call that didn't fail. */
-type Result<T> =
-  | { readonly kind: "value"; readonly value: Answered<T> }
-  | Extract<Reply, { kind: "rejected" | "refused" | "limited" }>
-  | "withdrawn";
-
-/** What one attempt of a call needs. */
-interface Attempt {
-  readonly circuit: Circuit;
-  readonly credential: Credential;
-  readonly isBackground: () => boolean;
-}
+/** The result of a call that was made. After a refused credential, another one may be tried. */
+type Result<T> = { readonly value: Answered<T> } | { readonly error: ServiceError } | "refused";
 
 /** An open circuit lets a visitor's trial request through after half a window, but after this time at the latest. */
 const HALF_OPEN_AFTER_MS = 30_000;
@@ -97,20 +82,20 @@ export function createCaller(settings: CallerSettings): Caller {
     halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, settings.windowMs / 2),
     failuresToOpen: settings.failuresToOpen,
   });
-  const slots = createSlots();
+  /** Calls in the line: each function removes its call if that has become useless, because it would use up the slots of others. */
+  const waiting = new Set<() => void>();
+  const onFailure: (() => void)[] = [];
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
   /** By operation, the stamps of the last success, and of the last failure's request. */
   const succeededAt = new Map<Operation, number>();
   const failedAskedAt = new Map<Operation, number>();
-  const onFailure: (() => void)[] = [];
 
   async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
     const circuit = circuitOf(request.operation);
-    const isBackground = (): boolean => ask.lane === "refresh";
     let verificationMs = settings.timeoutMs;
     for (;;) {
-      const rejection = circuit.rejection(isBackground());
+      const rejection = circuit.rejection(isBackground(ask));
       if (rejection !== null) throw rejection;
       const credential = credentials.usable();
       if (credential === null)
@@ -125,123 +110,134 @@ export function createCaller(settings: CallerSettings): Caller {
         if (!isVerified && verificationMs < settings.timeoutMs / 2) throw timedOut();
         continue;
       }
-      const quota = await settings.quotaOf(credential);
-      const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
-      const attempt: Attempt = { circuit, credential, isBackground };
-      const result = await slots.run(
-        quota,
-        { ask, queryKey: queryKeyOf(request), operation: request.operation, maxWaitMs },
-        () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
-        async (permit) => {
-          const answered = await send(ask, request, attempt, permit);
-          if (answered === "withdrawn" || answered.kind !== "limited") return answered;
-          const { kind, pauseMs } = answered;
-          log.warn("upstream.limited", {
-            operation: request.operation,
-            credential: credential.fingerprint,
-            pauseMs,
-          });
-          // Within the call, because a stop waits for its end before it hands on the places.
-          quota.pause(request.operation, pauseMs);
-          return { kind, refusal: permit.refusal() };
-        },
-      );
+      const result = await inSlot(ask, request, credential);
       // Try again with another credential, if there is one. Each credential pays from its own quota.
-      if (result === "withdrawn" || result.kind === "refused") continue;
-      switch (result.kind) {
-        case "value":
-          return result.value;
-        case "rejected":
-          throw upstreamFailed(result.how);
-        case "limited":
-          throw result.refusal;
-        default:
-          return result satisfies never;
-      }
+      if (result === "withdrawn" || result === "refused") continue;
+      if ("error" in result) throw result.error;
+      return result.value;
     }
   }
 
-  /** Makes the call, and reports its outcome to the circuit and the credential. */
+  /** Makes the call once it has a slot, unless it becomes useless before that. */
+  async function inSlot<T>(
+    ask: Ask,
+    request: Call<T>,
+    credential: Credential,
+  ): Promise<Result<T> | "withdrawn"> {
+    const circuit = circuitOf(request.operation);
+    const isUseful = (): boolean =>
+      circuit.rejection(isBackground(ask)) === null && credentials.admits(credential);
+    const quota = await settings.quotaOf(credential);
+    if (!isUseful()) return "withdrawn";
+    const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
+    const end = new AbortController();
+    const leave = (): void => {
+      end.abort();
+    };
+    const leaveIfUseless = (): void => {
+      if (!isUseful()) leave();
+    };
+    ask.signal.addEventListener("abort", leave, { once: true });
+    if (ask.signal.aborted) leave();
+    waiting.add(leaveIfUseless);
+    let isStarted = false;
+    try {
+      return await quota.run(new Queued(ask, request, maxWaitMs, end.signal), (permit) => {
+        isStarted = true;
+        waiting.delete(leaveIfUseless);
+        return send(ask, request, credential, quota, permit);
+      });
+    } catch (error) {
+      if (!isStarted && end.signal.aborted && !ask.signal.aborted) return "withdrawn";
+      throw error;
+    } finally {
+      waiting.delete(leaveIfUseless);
+      ask.signal.removeEventListener("abort", leave);
+    }
+  }
+
+  /** Makes the call unless it has become useless, and reports its outcome to the circuit and the credential. */
   async function send<T>(
     ask: Ask,
     request: Call<T>,
-    { circuit, credential, isBackground }: Attempt,
+    credential: Credential,
+    quota: Quota,
     permit: Permit,
-  ): Promise<Result<T>> {
-    const endCall = circuit.begin(isBackground());
-    const use = endCall === null ? null : credentials.begin(credential);
-    if (endCall === null || use === null) {
-      endCall?.("inconclusive");
+  ): Promise<Result<T> | "withdrawn"> {
+    const { operation } = request;
+    const { fingerprint, role } = credential;
+    const endCall = credentials.admits(credential) ? circuitOf(operation).begin(isBackground(ask)) : null;
+    if (endCall === null) {
       permit.answered();
       return "withdrawn";
     }
-    slots.withdrawUseless();
-    let outcome: Outcome = "inconclusive";
+    const endUse = credentials.begin(credential);
+    leaveUseless();
     const askedAt = stamp();
+    let outcome: Outcome = "inconclusive";
+    let reception: Reception = "unknown";
+    let status: number | undefined;
+    const rejected = (how: string): Result<T> => {
+      outcome = "rejected";
+      const error = upstreamFailed(how);
+      noteFailure(operation, error, askedAt);
+      return { error };
+    };
+    const answered = (value: T): Result<T> => {
+      outcome = "success";
+      const answeredAt = stamp();
+      lastSuccessAtMs = clock.now();
+      succeededAt.set(operation, answeredAt);
+      return { value: { value, askedAt, answeredAt } };
+    };
     try {
       const reply = await measured(ask, request, credential, permit);
-      outcome = "success";
-      const result = resultOf(reply, request, credential, use, askedAt);
-      if (result.kind === "rejected") outcome = "rejected";
-      return result;
+      switch (reply.kind) {
+        case "answer":
+          reception = "accepted";
+          const value = request.decode(reply.data, reply.beside);
+          if (contains(value, credential)) throw notUnderstood("it repeats the credential");
+          return answered(value);
+        case "absent":
+          // A 403 for one domain may mean that the domain isn't managed or that the credential is refused, so it proves neither.
+          if (reply.status !== 403) reception = "accepted";
+          if (request.ifAbsent === undefined) return rejected("answered with an error");
+          return answered(request.ifAbsent);
+        case "rejected":
+          return rejected(reply.how);
+        case "refused":
+          reception = "refused";
+          ({ status } = reply);
+          outcome = "success";
+          lastFailureAtMs = clock.now();
+          return "refused";
+        case "limited":
+          outcome = "success";
+          log.warn("upstream.limited", { operation, credential: fingerprint, pauseMs: reply.pauseMs });
+          // Within the call, because a stop waits for its end before it hands on the places.
+          quota.pause(operation, reply.pauseMs);
+          return { error: permit.refusal() };
+        default:
+          return reply satisfies never;
+      }
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
-      if (error instanceof ServiceError && outcome !== "inconclusive")
-        noteFailure(request.operation, error, askedAt);
+      if (error instanceof ServiceError && outcome !== "inconclusive") noteFailure(operation, error, askedAt);
       throw error;
     } finally {
+      const isNews = endUse(reception);
+      if (isNews && reception === "accepted")
+        log.info("upstream.credential.accepted", { credential: fingerprint, role });
+      if (isNews && reception === "refused")
+        log.error("upstream.credential.refused", { credential: fingerprint, role, status });
       endCall(outcome);
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
-      use.ended();
-      slots.withdrawUseless();
+      leaveUseless();
     }
   }
 
-  function resultOf<T>(
-    reply: Reply,
-    request: Call<T>,
-    credential: Credential,
-    use: Use,
-    askedAt: number,
-  ): Exclude<Result<T>, "withdrawn"> {
-    const { fingerprint, role } = credential;
-    const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
-      const answeredAt = stamp();
-      lastSuccessAtMs = clock.now();
-      succeededAt.set(request.operation, answeredAt);
-      return { kind: "value", value: { value, askedAt, answeredAt } };
-    };
-    const rejected = (how: string): Extract<Result<T>, { kind: "rejected" }> => {
-      noteFailure(request.operation, upstreamFailed(how), askedAt);
-      return { kind: "rejected", how };
-    };
-    const accepted = (): void => {
-      if (use.accepted()) log.info("upstream.credential.accepted", { credential: fingerprint, role });
-    };
-    switch (reply.kind) {
-      case "answer":
-        accepted();
-        const value = request.decode(reply.data, reply.beside);
-        if (contains(value, credential)) throw notUnderstood("it repeats the credential");
-        return valueOf(value);
-      case "absent":
-        // A 403 for one domain may mean that the domain isn't managed or that the credential is refused, so it proves neither.
-        if (reply.status !== 403) accepted();
-        return request.ifAbsent === undefined
-          ? rejected("answered with an error")
-          : valueOf(request.ifAbsent);
-      case "rejected":
-        return rejected(reply.how);
-      case "refused":
-        lastFailureAtMs = clock.now();
-        if (use.refused())
-          log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
-        return reply;
-      case "limited":
-        return reply;
-      default:
-        return reply satisfies never;
-    }
+  function leaveUseless(): void {
+    for (const leaveIfUseless of waiting) leaveIfUseless();
   }
 
   function noteFailure(operation: Operation, { code, detail }: ServiceError, askedAt: number): void {
@@ -312,6 +308,49 @@ export function createCaller(settings: CallerSettings): Caller {
       onFailure: (act) => void onFailure.push(act),
     },
   };
+}
+
+function isBackground({ lane }: Ask): boolean {
+  return lane === "refresh";
+}
+
+/** A call in the line of the quota. The lane and the askers may change while it waits. */
+class Queued implements QuotaRequest {
+  readonly #ask: Ask;
+  readonly operation: Operation;
+  /** Equal for equal requests of any caller. */
+  readonly queryKey: string;
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal;
+
+  constructor(ask: Ask, request: Call<unknown>, maxWaitMs: number, signal: AbortSignal) {
+    const { operation, method, path, body = null } = request;
+    this.#ask = ask;
+    this.operation = operation;
+    this.queryKey = `${method} ${path} ${JSON.stringify(body)}`;
+    this.maxWaitMs = maxWaitMs;
+    this.signal = signal;
+  }
+
+  get lane(): Lane {
+    return this.#ask.lane;
+  }
+
+  get completes(): boolean | undefined {
+    return this.#ask.completes;
+  }
+
+  get client(): string {
+    return this.#ask.client;
+  }
+
+  get sharedBy(): QuotaRequest["sharedBy"] {
+    return this.#ask.sharedBy;
+  }
+
+  get network(): string | undefined {
+    return this.#ask.network;
+  }
 }
 
 /** Shorter keys could occur by chance. */

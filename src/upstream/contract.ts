@@ -6,25 +6,21 @@ import { canonicalHost, type DomainName } from "../domain-name.js";
 import { parseWholesale, sameWholesale, type Wholesale } from "../money.js";
 import { ServiceError } from "../errors.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
-import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
+import { unwritten } from "./body.js";
+import { documented, type Fields, fieldsOf, found, isFields, type Layers, layersOf, pick } from "./fields.js";
 import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
 import { describeSign, type Sign, signIn, statesOtherActions } from "./signs.js";
 import {
-  BALANCE,
-  CHECK,
   DOMAIN,
-  ENVELOPE,
   LIST,
   normalized,
   normalizedSet,
   PRICE,
   QUOTE,
   RECORD,
-  type Spelling,
   TAKEN_WORDS,
   TIER,
 } from "./vocabulary.js";
-import { type Fields, isFields, unwritten } from "./written-json.js";
 
 /** What a price can be quoted for (section 2). */
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
@@ -95,11 +91,11 @@ export interface Tier {
 /** `data` of a successful envelope (section 2), and what stands beside it. */
 export function decodeEnvelope(body: unknown): { readonly data: unknown; readonly beside: Fields } {
   const envelope = fieldsOf(body, "the envelope");
-  const success = documented(envelope, ENVELOPE.success);
+  const success = documented(envelope, "success");
   if (success === false) throw upstreamFailed("refused the request");
   if (success !== true) throw notUnderstood("the envelope's success flag");
   const { success: _, data: __, ...beside } = envelope;
-  return { data: documented(envelope, ENVELOPE.data), beside };
+  return { data: documented(envelope, "data"), beside };
 }
 
 /**
@@ -124,21 +120,17 @@ export function decodeCheck(
     return { ...(sign && { sign }), ...(hasOtherPrices && { hasOtherPrices }) };
   };
   const fields = fieldsOf(data, "the check");
-  const domain = documented(fields, CHECK.domain);
+  const domain = documented(fields, "domain");
   if (typeof domain !== "string" || canonicalHost(domain) !== asked.ascii) {
     throw notUnderstood("the check's domain");
   }
-  const available = documented(fields, CHECK.available);
-  const word = documented(fields, CHECK.status);
+  const available = documented(fields, "available");
+  const word = documented(fields, "status");
   const status = typeof word === "string" ? word.trim().toLowerCase() : "";
   if (available === true) {
     if (status !== "available") throw notUnderstood("the check's status");
-    const pricing = fieldsOf(documented(fields, CHECK.pricing), "the check's pricing");
-    const wholesale = priceOf(
-      documented(pricing, PRICE.amount),
-      documented(pricing, PRICE.currency),
-      currencies,
-    );
+    const pricing = fieldsOf(documented(fields, "pricing"), "the check's pricing");
+    const wholesale = priceOf(documented(pricing, "amount"), documented(pricing, "currency"), currencies);
     if (wholesale === null || !coversTerm([pricing], years)) throw notUnderstood("the check's price");
     for (const echo of found([fields], PRICE.currency)) {
       if (echo !== wholesale.currency) throw notUnderstood("the check's currency");
@@ -150,11 +142,10 @@ export function decodeCheck(
   }
   if (available !== false) throw notUnderstood("the check's available flag");
   if (!TAKEN_WORDS.has(normalized(status))) throw notUnderstood("the check's status");
-  const [key] = CHECK.pricing;
-  const pricing = fields[key];
+  const pricing = fields["pricing"];
   const wholesale =
     isFields(pricing) && coversTerm([pricing], years)
-      ? parseWholesale(pick([pricing], PRICE.amount), pick([pricing], PRICE.currency))
+      ? parseWholesale(pick([pricing], ["amount"]), pick([pricing], PRICE.currency))
       : null;
   const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
   return { status: "taken", ...(isExpected && { wholesale }), ...signsIn(isExpected ? wholesale : null) };
@@ -184,7 +175,7 @@ export function decodeQuote(
       if (echo !== undefined && !sameTerm(echo, expected)) throw notUnderstood("the quote's subject");
     }
   }
-  const pricesUnder = (spellings: readonly Spelling[]): (Wholesale | null)[] =>
+  const pricesUnder = (spellings: readonly string[]): (Wholesale | null)[] =>
     amounts.flatMap((fields) =>
       [...found([fields], spellings)]
         .filter((value) => !isFields(value) && !Array.isArray(value))
@@ -290,17 +281,17 @@ const FREE_TEXT = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,64}$/u;
 
 export function decodeBalance(data: unknown): Balance {
   const fields = fieldsOf(data, "the balance");
-  const text = (key: keyof typeof BALANCE, grammar: RegExp): string =>
-    textOf(documented(fields, BALANCE[key]), grammar, `the balance's ${BALANCE[key][0]}`);
-  const activeDomains = unwritten(documented(fields, BALANCE.activeDomains));
+  const text = (name: string, grammar: RegExp): string =>
+    textOf(documented(fields, name), grammar, `the balance's ${name}`);
+  const activeDomains = unwritten(documented(fields, "active_domains"));
   if (typeof activeDomains !== "number" || !Number.isSafeInteger(activeDomains) || activeDomains < 0) {
     throw notUnderstood("the balance's active_domains");
   }
   return {
-    accountNumber: text("accountNumber", FREE_TEXT),
+    accountNumber: text("account_number", FREE_TEXT),
     balance: text("balance", AMOUNT),
     currency: text("currency", /^[A-Z]{3}$/),
-    creditLimit: text("creditLimit", AMOUNT),
+    creditLimit: text("credit_limit", AMOUNT),
     activeDomains,
   };
 }
@@ -358,7 +349,7 @@ function datesOf(layers: Layers, note: Note): Pick<DomainRecord, "registeredAt" 
 }
 
 /** The date in any of the fields: of several, the earliest, so that nobody renews too late. */
-function dateOf(layers: Layers, spellings: readonly Spelling[], note: Note): string | null {
+function dateOf(layers: Layers, spellings: readonly string[], note: Note): string | null {
   const written = [...found(layers, spellings)].filter((value) => value !== "");
   const dates = written.flatMap((value) => instantOf(value) ?? []).sort();
   const [first = null] = dates;

@@ -4,7 +4,6 @@
  * stays in use until the new one is accepted.
  */
 import { hash } from "node:crypto";
-import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Secret } from "../secret.js";
 
@@ -21,46 +20,31 @@ export interface Credential {
   readonly fingerprint: string;
 }
 
-interface CredentialState extends Pick<Credential, "role" | "fingerprint"> {
-  readonly refused: boolean;
-}
-
-/** One call with a credential, and how the upstream received it. */
-export interface Use {
-  /** Returns whether this is news: the credential hadn't been accepted before, or had been refused since. */
-  accepted(): boolean;
-  /**
-   * The upstream refused the credential with 401 or 403. Returns whether this is the first refusal: of the calls that were sent before it,
-   * only one counts.
-   */
-  refused(): boolean;
-  /** The call is over. Unless it was accepted or refused, it verified nothing. */
-  ended(): void;
-}
+/** How the upstream received a call: 401 and 403 refuse the credential, and a call without an understood answer shows nothing about it. */
+export type Reception = "accepted" | "refused" | "unknown";
 
 export interface Credentials {
   /** The credential to use now, or null while all are refused. */
   usable(): Credential | null;
   /** How long until a refused credential may be used again; while one is being verified, a guess. */
   usableInMs(): number;
-  /**
-   * The call that is verifying the credential, if others have to wait for it; resolves with whether it was accepted or refused. Null if
-   * nobody has to wait.
-   */
+  /** The call that is verifying the credential, if others have to wait for it; resolves with whether it was accepted or refused. */
   verification(credential: Credential): Promise<boolean> | null;
   /** Whether a call with it may be sent at this moment. */
   admits(credential: Credential): boolean;
-  /** Begins a call with it, or returns null if `admits` is false. A call that verifies a credential is its only one. */
-  begin(credential: Credential): Use | null;
-  states(): CredentialState[];
-  /** The active credential that was accepted last, or the configured one if none was, and since when it has been: monotonic ms. */
+  /**
+   * Begins a call that is admitted; one that verifies a credential is its only one. The returned function ends it, and returns whether this is news.
+   * Of the calls that were sent before a refusal, only the first refused one counts.
+   */
+  begin(credential: Credential): (reception: Reception) => boolean;
+  states(): { readonly role: Credential["role"]; readonly fingerprint: string; readonly refused: boolean }[];
+  /** The active credential that was accepted last, or the configured one if none was, and since when it has been: a stamp. */
   active(): { readonly fingerprint: string; readonly sinceMs: number };
 }
 
 /** How long a refused credential isn't used. The first refusal may be a mistake; later ones add up to at most 5 calls in any 5 minutes. */
 const AFTER_FIRST_REFUSAL_MS = 5_000;
 const AFTER_LATER_REFUSALS_MS = 75_000;
-const MAX_REMEMBERED = 20;
 
 /** What is known about one credential. */
 interface Standing {
@@ -68,7 +52,7 @@ interface Standing {
   /** Refused and not accepted since: when it may be used again, monotonic ms. */
   refusedUntilMs: number | null;
   refusals: number;
-  /** The call that verifies it. */
+  /** Resolves when the call that is verifying it ends, with whether it was accepted or refused. */
   verification: Promise<boolean> | null;
 }
 
@@ -80,22 +64,16 @@ export function createCredentials(
   stamp = (): number => clock.monotonic(),
 ): Credentials {
   const sources = [
-    { role: "active" as const, source: active, read: reader("active", active) },
-    ...(standby === null
-      ? []
-      : [{ role: "standby" as const, source: standby, read: reader("standby", standby) }]),
+    { role: "active" as const, source: active },
+    ...(standby === null ? [] : [{ role: "standby" as const, source: standby }]),
   ];
-  /** Also those of former credentials, because one may come back. */
-  const standings = new BoundedMap<string, Standing>(MAX_REMEMBERED);
-  const standingOfCurrent = new WeakMap<Credential, Standing>();
+  /** Also those of former credentials, because calls still wait with them, and one may come back. */
+  const standings = new Map<string, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
-
   let lastActive = { fingerprint: fingerprintOf(active.key.current()), sinceMs: -Infinity };
 
   function standingOf(credential: Credential): Standing {
-    const known = standingOfCurrent.get(credential);
-    if (known !== undefined) return known;
     const id = idOf(credential);
     const standing = standings.get(id) ?? {
       isAccepted: false,
@@ -104,31 +82,58 @@ export function createCredentials(
       verification: null,
     };
     standings.set(id, standing);
-    standingOfCurrent.set(credential, standing);
     return standing;
   }
 
+  function currentOf({ role, source }: (typeof sources)[number]): Credential {
+    const [key, secret] = [source.key.current(), source.secret.current()];
+    return { role, key, secret, fingerprint: fingerprintOf(key) };
+  }
+
   function all(): Credential[] {
-    return sources.flatMap(({ role, read }) => {
-      const current = read();
-      const last = lastAccepted.get(role);
+    return sources.flatMap((place) => {
+      const current = currentOf(place);
+      const last = lastAccepted.get(place.role);
       return last === undefined || idOf(last) === idOf(current) ? [current] : [current, last];
     });
   }
 
-  function isRefused(credential: Credential): boolean {
-    const { refusedUntilMs } = standingOf(credential);
-    return refusedUntilMs !== null && refusedUntilMs > clock.monotonic();
+  const isResting = ({ refusedUntilMs }: Standing): boolean =>
+    (refusedUntilMs ?? -Infinity) > clock.monotonic();
+
+  function accept(credential: Credential): boolean {
+    const standing = standingOf(credential);
+    const isNews = !standing.isAccepted;
+    standing.isAccepted = true;
+    standing.refusedUntilMs = null;
+    const { role, fingerprint } = credential;
+    const place = sources.find((one) => one.role === role);
+    if (place !== undefined && idOf(currentOf(place)) === idOf(credential)) {
+      lastAccepted.set(role, credential);
+      if (role === "active" && fingerprint !== lastActive.fingerprint)
+        lastActive = { fingerprint, sinceMs: stamp() };
+    }
+    return isNews;
   }
 
-  function admits(credential: Credential): boolean {
-    return !isRefused(credential) && standingOf(credential).verification === null;
+  function refuse(credential: Credential): boolean {
+    const standing = standingOf(credential);
+    standing.refusals += 1;
+    standing.isAccepted = false;
+    const restMs = standing.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
+    standing.refusedUntilMs = clock.monotonic() + restMs;
+    for (const [role, last] of lastAccepted) if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
+    // It may have been replaced a moment ago.
+    for (const { source } of sources) {
+      source.key.current({ reread: true });
+      source.secret.current({ reread: true });
+    }
+    return true;
   }
 
   return {
-    admits,
     usable() {
-      const open = all().filter((credential) => !isRefused(credential));
+      const open = all().filter((credential) => !isResting(standingOf(credential)));
       const hasAccepted = open.some((credential) => standingOf(credential).isAccepted);
       const best = open.find((credential) => {
         const { verification, refusedUntilMs } = standingOf(credential);
@@ -145,51 +150,27 @@ export function createCredentials(
       const { verification, refusedUntilMs } = standingOf(credential);
       return refusedUntilMs === null ? verification : null;
     },
-    begin(credential) {
-      if (!admits(credential)) return null;
+    admits(credential) {
       const standing = standingOf(credential);
-      const refusalsBefore = standing.refusals;
-      let end = (): void => {};
+      return !isResting(standing) && standing.verification === null;
+    },
+    begin(credential) {
+      const standing = standingOf(credential);
+      const { refusals } = standing;
+      let endVerification = (_isVerified: boolean): void => {};
       if (!standing.isAccepted) {
         standing.verification = new Promise((resolve) => {
-          end = () => {
+          endVerification = (isVerified) => {
             standing.verification = null;
-            resolve(standing.isAccepted || standing.refusals !== refusalsBefore);
+            resolve(isVerified);
           };
         });
       }
-      return {
-        accepted() {
-          // The answer to a call that was sent before a refusal shows nothing about now.
-          if (standing.refusals !== refusalsBefore) return false;
-          const isNews = !standing.isAccepted;
-          standing.isAccepted = true;
-          standing.refusedUntilMs = null;
-          const { role, fingerprint } = credential;
-          const current = all().find((one) => one.role === role);
-          if (current !== undefined && idOf(current) === idOf(credential)) {
-            lastAccepted.set(role, current);
-            if (role === "active" && fingerprint !== lastActive.fingerprint)
-              lastActive = { fingerprint, sinceMs: stamp() };
-          }
-          return isNews;
-        },
-        refused() {
-          if (standing.refusals !== refusalsBefore) return false;
-          standing.refusals += 1;
-          standing.isAccepted = false;
-          const restMs = standing.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
-          standing.refusedUntilMs = clock.monotonic() + restMs;
-          for (const [role, last] of lastAccepted)
-            if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
-          // It may have been replaced a moment ago.
-          for (const { source } of sources) {
-            source.key.current({ reread: true });
-            source.secret.current({ reread: true });
-          }
-          return true;
-        },
-        ended: end,
+      return (reception) => {
+        endVerification(reception !== "unknown");
+        // The answer to a call that was sent before a refusal shows nothing about now.
+        if (reception === "unknown" || standing.refusals !== refusals) return false;
+        return reception === "accepted" ? accept(credential) : refuse(credential);
       };
     },
     states: () =>
@@ -199,17 +180,6 @@ export function createCredentials(
         refused: standingOf(credential).refusedUntilMs !== null,
       })),
     active: () => lastActive,
-  };
-}
-
-/** Returns the source's credential: the same object until it changes. */
-function reader(role: Credential["role"], source: CredentialSource): () => Credential {
-  let last: Credential | null = null;
-  return () => {
-    const [key, secret] = [source.key.current(), source.secret.current()];
-    if (last?.key !== key || last.secret !== secret)
-      last = { role, key, secret, fingerprint: fingerprintOf(key) };
-    return last;
   };
 }
 

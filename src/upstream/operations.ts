@@ -3,7 +3,7 @@ import type { Answered } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { type CallerSettings, type CallHealth, type Trials, createCaller } from "./call.js";
+import { type Caller, type CallerSettings, createCaller } from "./call.js";
 import {
   type Balance,
   type Check,
@@ -23,7 +23,7 @@ import { createUnexpected, type Unexpected } from "./unexpected.js";
 import { createTransport, type UpstreamResponse } from "./transport.js";
 import type { Operation } from "./vocabulary.js";
 
-export interface Upstream {
+export interface Upstream extends Omit<Caller, "call"> {
   /** Availability and the price of `years` of registration (POST /domains/check). */
   check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
   /** POST /pricing */
@@ -34,8 +34,6 @@ export interface Upstream {
   domain(ask: Ask, name: DomainName): Promise<Answered<DomainRecord | null>>;
   balance(ask: Ask): Promise<Answered<Balance>>;
   tier(ask: Ask): Promise<Answered<Tier>>;
-  health(): CallHealth;
-  readonly trials: Trials;
   readonly unexpected: Pick<Unexpected, "list" | "totals">;
 }
 
@@ -50,7 +48,7 @@ export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "re
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { currencies, clock, onAnswer } = settings;
   const unexpected = createUnexpected(clock, settings.log);
-  const { call, health, trials } = createCaller({
+  const { call, ...rest } = createCaller({
     ...settings,
     transport: createTransport(settings),
     readReply: createReplyReader({ unexpected, nowMs: () => clock.now(), onAnswer }),
@@ -101,8 +99,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       }),
     tier: (ask) =>
       call(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier", decode: decodeTier }),
-    health,
-    trials,
+    ...rest,
     unexpected,
   };
 }

@@ -3,6 +3,7 @@
  * first, because it must pause all calls, and a refused credential only if nothing else is possible.
  */
 import type { DomainName } from "../domain-name.js";
+import { walk } from "./fields.js";
 
 export type Meaning =
   | "limit"
@@ -63,23 +64,18 @@ function repeats(text: string, { ascii, unicode, label }: DomainName): boolean {
   return lower.split(/[^\p{L}\p{N}-]+/u).includes(label);
 }
 
-const MAX_TEXTS = 64;
-const MAX_DEPTH = 4;
+const LIMITS = { depth: 5, values: 500 };
 const MAX_TEXT_LENGTH = 2000;
 
 /** The texts of an error object, and its numeric codes and statuses. `data` isn't part of the error. */
 function textsIn(body: unknown): string[] {
   const texts: string[] = [];
-  const walk = (value: unknown, name: string, depth: number): void => {
-    if (texts.length >= MAX_TEXTS) return;
+  walk([body], LIMITS, (value, path) => {
+    const name = path.at(-1) ?? "";
+    if (name === "data") return false;
     if (typeof value === "string") texts.push(value.slice(0, MAX_TEXT_LENGTH));
     else if (typeof value === "number" && /code|status/i.test(name)) texts.push(String(value));
-    else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
-      for (const [key, inner] of Object.entries(value).slice(0, MAX_TEXTS)) {
-        if (key !== "data") walk(inner, key, depth + 1);
-      }
-    }
-  };
-  walk(body, "", 0);
+    return true;
+  });
   return texts;
 }

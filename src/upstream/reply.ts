@@ -10,7 +10,7 @@ import type { Operation } from "./vocabulary.js";
 import { meaningOf } from "./refusal.js";
 import { retryAfterMs } from "./retry-after.js";
 import type { Unexpected } from "./unexpected.js";
-import type { Fields } from "./written-json.js";
+import type { Fields } from "./fields.js";
 import type { UpstreamResponse } from "./transport.js";
 
 export type Reply =

@@ -4,18 +4,9 @@
  */
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
-import {
-  CHECK_STATUSES,
-  ENVELOPE,
-  ERROR_CODES,
-  FIELDS,
-  normalized,
-  normalizedSet,
-  type Operation,
-  RECORD,
-  RECORD_STATUSES,
-} from "./vocabulary.js";
-import { isFields, WrittenNumber } from "./written-json.js";
+import { WrittenNumber } from "./body.js";
+import { walk } from "./fields.js";
+import { FIELDS, isKnownStatus, normalized, normalizedSet, type Operation, RECORD } from "./vocabulary.js";
 
 interface UnexpectedShape {
   readonly operation: Operation;
@@ -39,30 +30,29 @@ export interface Unexpected {
 }
 
 const MAX_LISTED = 50;
-const MAX_VALUES = 5000;
-const MAX_DEPTH = 6;
+const LIMITS = { depth: 6, values: 5000 };
 /** Shorter parts of a hidden text occur in many words. */
 const MIN_PART_LENGTH = 4;
 
-const ENVELOPE_FIELDS = new Set<string>([...ENVELOPE.success, ...ENVELOPE.data]);
 const STATUS_FIELDS = normalizedSet(RECORD.status);
 /** The fields in these are nameservers, under free names. */
 const NAMESERVER_FIELDS = normalizedSet(RECORD.nameservers);
-const CODE_FIELDS = normalizedSet(ERROR_CODES);
+/** Fields of an error object that can contain its code. */
+const CODE_FIELDS = normalizedSet(["code", "error_code", "error", "type"]);
 
 /** A name that is part of a vocabulary, not a person's or a domain's. */
 const FIELD_NAME = /^[A-Za-z][A-Za-z_-]{0,39}$/;
 const WORD = /^[a-z][a-z_-]{0,31}$/;
 
 export function createUnexpected(clock: Clock, log: Log): Unexpected {
-  const seen = new Map<string, { operation: Operation; what: string; count: number; firstSeenMs: number }>();
+  const seen = new Map<string, UnexpectedShape>();
   const totals = new Map<Operation, number>();
 
-  function add(operation: Operation, what: string): void {
+  function note(operation: Operation, what: string): void {
     totals.set(operation, (totals.get(operation) ?? 0) + 1);
     const id = `${operation} ${what}`;
     const known = seen.get(id);
-    if (known !== undefined) known.count += 1;
+    if (known !== undefined) seen.set(id, { ...known, count: known.count + 1 });
     else if (seen.size < MAX_LISTED) {
       seen.set(id, { operation, what, count: 1, firstSeenMs: clock.now() });
       log.warn("upstream.unexpected", { operation, what });
@@ -70,60 +60,31 @@ export function createUnexpected(clock: Clock, log: Log): Unexpected {
   }
 
   return {
+    note,
     inAnswer(operation, body, hidden) {
       // Once for each answer: a new field in a list of a hundred records counts once.
-      for (const what of newIn(operation, body, hidden)) add(operation, what);
+      for (const what of newIn(operation, body, hidden)) note(operation, what);
     },
-    note: add,
     inError(operation, body, hidden) {
-      for (const what of codesIn(body, hidden)) add(operation, what);
+      for (const what of codesIn(body, hidden)) note(operation, what);
     },
-    list: () => [...seen.values()].map((one) => ({ ...one })),
+    list: () => [...seen.values()],
     totals: () => Object.fromEntries(totals),
   };
 }
 
-interface Visited {
-  readonly value: unknown;
-  readonly path: string;
-  /** The last field name of the path, unchanged. */
-  readonly name: string;
-  readonly depth: number;
-}
-
-/** Visits the values of a body, within limits. `look` returns whether to visit what is inside. */
-function walk(body: unknown, hidden: readonly string[], look: (visited: Visited) => boolean): void {
-  const open: Visited[] = [{ value: body, path: "", name: "", depth: 0 }];
-  for (let looked = 0; looked < MAX_VALUES; looked += 1) {
-    const visited = open.pop();
-    if (visited === undefined) return;
-    const { value, path, name, depth } = visited;
-    if (depth > 0 && !look(visited)) continue;
-    if (depth >= MAX_DEPTH) continue;
-    if (Array.isArray(value)) {
-      const items: unknown[] = value.slice(0, MAX_VALUES);
-      for (const item of items) open.push({ value: item, path: `${path}[]`, name, depth: depth + 1 });
-    } else if (isFields(value)) {
-      const prefix = path === "" ? "" : `${path}.`;
-      for (const [key, inner] of Object.entries(value).slice(0, MAX_VALUES))
-        open.push({ value: inner, path: `${prefix}${shownName(key, hidden)}`, name: key, depth: depth + 1 });
-    }
-  }
-}
-
 function newIn(operation: Operation, body: unknown, hidden: readonly string[]): Set<string> {
-  const statuses = operation === "check" ? CHECK_STATUSES : RECORD_STATUSES;
   const found = new Set<string>();
-  walk(body, hidden, ({ value, path, name, depth }) => {
+  walk(body, LIMITS, (value, path) => {
+    const name = lastName(path);
     const field = normalized(name);
-    if (depth === 1 ? !ENVELOPE_FIELDS.has(name) : !FIELDS[operation].has(field)) {
-      found.add(`${path} (${kindOf(value)})`);
+    if (path.length === 1 ? name !== "success" && name !== "data" : !FIELDS[operation].has(field)) {
+      found.add(`${shownPath(path, hidden)} (${kindOf(value)})`);
       return false;
     }
-    if (depth > 1 && STATUS_FIELDS.has(field)) {
-      if (typeof value === "string" && !statuses.has(normalized(value)))
-        found.add(`${path} ${shownWord(value, hidden)}`);
-    }
+    if (path.length > 1 && STATUS_FIELDS.has(field) && typeof value === "string")
+      if (!isKnownStatus(operation, value))
+        found.add(`${shownPath(path, hidden)} ${shownWord(value, hidden)}`);
     return !NAMESERVER_FIELDS.has(field);
   });
   return found;
@@ -131,13 +92,21 @@ function newIn(operation: Operation, body: unknown, hidden: readonly string[]): 
 
 function codesIn(body: unknown, hidden: readonly string[]): Set<string> {
   const found = new Set<string>();
-  walk(body, hidden, ({ value, path, name }) => {
+  walk(body, LIMITS, (value, path) => {
+    const name = lastName(path);
     const isScalar = typeof value === "string" || typeof value === "number";
     if (isScalar && CODE_FIELDS.has(normalized(name)))
-      found.add(`${path} ${typeof value === "string" ? shownWord(value, hidden) : "(number)"}`);
+      found.add(
+        `${shownPath(path, hidden)} ${typeof value === "string" ? shownWord(value, hidden) : "(number)"}`,
+      );
     return name !== "data";
   });
   return found;
+}
+
+/** The name of the field, or of the list that the item is in. */
+function lastName(path: readonly string[]): string {
+  return path.findLast((name) => name !== "[]") ?? "";
 }
 
 function kindOf(value: unknown): string {
@@ -146,8 +115,11 @@ function kindOf(value: unknown): string {
   return value instanceof WrittenNumber ? "number" : typeof value;
 }
 
-function shownName(name: string, hidden: readonly string[]): string {
-  return FIELD_NAME.test(name) && !reveals(name, hidden) ? name : "*";
+function shownPath(path: readonly string[], hidden: readonly string[]): string {
+  const isShown = (name: string): boolean =>
+    name === "[]" || (FIELD_NAME.test(name) && !reveals(name, hidden));
+  const shown = path.map((name) => (isShown(name) ? name : "*"));
+  return shown.join(".").replaceAll(".[]", "[]");
 }
 
 function shownWord(text: string, hidden: readonly string[]): string {

@@ -1,8 +1,8 @@
 /** Reads single values in the common formats of dates, flags, counts, amounts and host names; anything else is unknown, never guessed. */
 import { canonicalHost } from "../domain-name.js";
-import { pick } from "./fields.js";
+import { unwritten, WrittenNumber } from "./body.js";
+import { isFields, pick, scalarText } from "./fields.js";
 import { NAMESERVER, OFF_WORDS, ON_WORDS } from "./vocabulary.js";
-import { isFields, unwritten, WrittenNumber } from "./written-json.js";
 
 export function countOf(value: unknown): number | null {
   const count = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : unwritten(value);
@@ -15,7 +15,7 @@ export function countOf(value: unknown): number | null {
  */
 export function decimalOf(amount: unknown): unknown {
   if (typeof amount !== "number" && !(amount instanceof WrittenNumber)) return amount;
-  const text = amount instanceof WrittenNumber ? amount.text : String(amount);
+  const text = scalarText(amount) ?? "";
   return /^\d+\.\d{1,2}$/.test(text) ? text.padEnd(text.indexOf(".") + 3, "0") : null;
 }
 
@@ -63,7 +63,7 @@ function rfc3339(date: Date): string | null {
 
 export function flagOf(value: unknown): boolean | null {
   if (typeof value === "boolean") return value;
-  const word = typeof value === "string" || typeof value === "number" ? String(value).toLowerCase() : "";
+  const word = scalarText(value)?.toLowerCase() ?? "";
   if (ON_WORDS.includes(word)) return true;
   return OFF_WORDS.includes(word) ? false : null;
 }

@@ -1,12 +1,14 @@
 /**
  * `npm run bench -- fleet [--rounds N]`: three processes of the service over a real Redis, asked round robin for four times the budget, go through N
- * faults (33), and then a rolling restart. The sandbox counts calls strictly. A window has ten seconds; the lease has its own times.
+ * faults (33), and then a rolling restart; then others through the failover of a Redis behind Sentinel. The sandbox counts calls strictly. A window
+ * has ten seconds; the lease has its own times.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { freePort } from "../support/free-port.js";
 import { startRedis } from "../support/redis-server.js";
+import { startSentinel } from "../support/sentinel.js";
 import { type ServiceProcess, spawnService, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 import { table } from "./table.js";
@@ -18,6 +20,7 @@ const BETWEEN_MS = 20_000;
 const KNOWN_EVERY_MS = 250;
 const KNOWN = ["/v1/availability?domain=google.af", "/v1/prices"];
 const REPLICAS = [0, 1, 2];
+const SETTABLE_CLOCK = new URL("settable-clock.js", import.meta.url).href;
 
 interface Counts {
   answered: number;
@@ -29,26 +32,96 @@ interface Counts {
   knownLost: number;
 }
 
+/** What tests of the fleet can do to its Redis. */
+interface Backing {
+  urlOf(n: number): string;
+  readonly faults: Faults;
+  close(): Promise<unknown>;
+}
+type Faults = Readonly<Record<string, (owner: () => Promise<number>) => Promise<unknown>>>;
+
 export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } = {}): Promise<void> {
+  await played(await oneRedis(), rounds);
+  await played(await behindSentinel(), 1);
+}
+
+/** Each replica has a user of its own, so that one can be cut off. */
+async function oneRedis(): Promise<Backing> {
   const users = REPLICAS.flatMap((n) => ["--user", `replica-${n}`, "on", ">secret", "~*", "&*", "+@all"]);
   const redis = await startRedis(...users);
+  async function cutOff(all: readonly number[]): Promise<void> {
+    for (const n of all) {
+      await redis.command("ACL", "SETUSER", `replica-${n}`, "off");
+      await redis.command("CLIENT", "KILL", "USER", `replica-${n}`);
+    }
+    await sleep(8_000);
+    for (const n of all) await redis.command("ACL", "SETUSER", `replica-${n}`, "on");
+  }
+  async function during(on: readonly string[], off: readonly string[], ms: number): Promise<void> {
+    await redis.command(...on);
+    await sleep(ms);
+    await redis.command(...off);
+  }
+  return {
+    urlOf: (n) => redis.url.replace("unix://", `unix://replica-${n}:secret@`),
+    faults: {
+      "Redis killed for 3 s": async () => {
+        await redis.kill();
+        await sleep(3_000);
+        await redis.start();
+      },
+      "Redis hangs for 6 s": async () => {
+        redis.hang();
+        await sleep(6_000);
+        redis.wake();
+      },
+      "Redis emptied": () => redis.command("FLUSHALL"),
+      "Redis read-only for 8 s": () =>
+        during(["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], 8_000),
+      "Redis out of memory for 8 s": () =>
+        during(["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], 8_000),
+      "owner cut off for 8 s": async (owner) => cutOff([await owner()]),
+      "all cut off for 8 s": () => cutOff(REPLICAS),
+    },
+    close: redis.close,
+  };
+}
+
+async function behindSentinel(): Promise<Backing> {
+  const [first, second] = [await freePort(), await freePort()];
+  const master = await startRedis("--port", String(first), "--bind", "127.0.0.1");
+  const slave = ["--port", String(second), "--bind", "127.0.0.1", "--replicaof", "127.0.0.1", String(first)];
+  const replica = await startRedis(...slave);
+  const sentinel = await startSentinel(first);
+  await until(() => sentinel.hasReplica(), "the replica of Redis");
+  return {
+    urlOf: () => `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
+    faults: { "Redis killed, and its replica promoted by Sentinel": () => master.kill() },
+    close: () => Promise.all([sentinel.close(), master.close(), replica.close()]),
+  };
+}
+
+async function played(backing: Backing, rounds: number): Promise<void> {
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: BUDGET, windowMs: WINDOW_MS },
   });
   const ports = await Promise.all(REPLICAS.map(() => freePort()));
   const start = (n: number): ServiceProcess =>
-    spawnService({
-      ...upstreamAt(sandbox),
-      UPSTREAM_RATE_LIMIT: String(BUDGET + 3),
-      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
-      QUOTA_COLD_START: "assume-free",
-      PROMISE_PRIVATE_KEY: promiseKey,
-      REDIS_URL: redis.url.replace("unix://", `unix://replica-${n}:secret@`),
-      CLIENT_COLD_PER_MINUTE: "1000000",
-      CLIENT_RATE_PER_MINUTE: "1000000",
-      PORT: String(ports[n] ?? 0),
-    });
+    spawnService(
+      {
+        ...upstreamAt(sandbox),
+        UPSTREAM_RATE_LIMIT: String(BUDGET + 3),
+        UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
+        QUOTA_COLD_START: "assume-free",
+        PROMISE_PRIVATE_KEY: promiseKey,
+        REDIS_URL: backing.urlOf(n),
+        CLIENT_COLD_PER_MINUTE: "1000000",
+        CLIENT_RATE_PER_MINUTE: "1000000",
+        PORT: String(ports[n] ?? 0),
+      },
+      { node: ["--import", SETTABLE_CLOCK] },
+    );
   const promiseKey = newPromiseKey();
   const replicas = REPLICAS.map(start);
   await Promise.all(replicas.map(({ listening }) => listening));
@@ -135,52 +208,28 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
     await sleep(1_000);
     away.delete(n);
   }
-  async function cutOff(all: readonly number[]): Promise<void> {
-    for (const n of all) {
-      await redis.command("ACL", "SETUSER", `replica-${n}`, "off");
-      await redis.command("CLIENT", "KILL", "USER", `replica-${n}`);
-    }
-    await sleep(8_000);
-    for (const n of all) await redis.command("ACL", "SETUSER", `replica-${n}`, "on");
-  }
-  async function during(on: readonly string[], off: readonly string[], ms: number): Promise<void> {
-    await redis.command(...on);
-    await sleep(ms);
-    await redis.command(...off);
-  }
-  const FAULTS: Readonly<Record<string, () => Promise<unknown>>> = {
+  const faults: Faults = {
     "kill -9 of the owner": async () => restarted(await owner(), "SIGKILL"),
     "kill -9 of a follower": async () => restarted(await follower(), "SIGKILL"),
     "SIGTERM of the owner": async () => restarted(await owner(), "SIGTERM"),
     "owner stopped for 3 s": async () => paused(await owner(), 3_000),
-    "owner stopped for 20 s": async () => paused(await owner(), 20_000),
-    "Redis killed for 3 s": async () => {
-      await redis.kill();
-      await sleep(3_000);
-      await redis.start();
+    "owner stopped for 90 s": async () => paused(await owner(), 90_000),
+    "owner's clock ahead by an hour for 10 s": async () => {
+      const { child } = replica(await owner());
+      child.kill("SIGUSR2");
+      await sleep(WINDOW_MS);
+      child.kill("SIGUSR2");
     },
-    "Redis hangs for 6 s": async () => {
-      redis.hang();
-      await sleep(6_000);
-      redis.wake();
-    },
-    "Redis emptied": () => redis.command("FLUSHALL"),
-    "Redis read-only for 8 s": () =>
-      during(["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], 8_000),
-    "Redis out of memory for 8 s": () =>
-      during(["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], 8_000),
-    "owner cut off for 8 s": async () => cutOff([await owner()]),
-    "all cut off for 8 s": () => cutOff(REPLICAS),
-    "rolling restart": async () => {
-      for (const n of REPLICAS) await restarted(n, "SIGTERM");
-    },
+    ...backing.faults,
   };
+  const ROLLING = "rolling restart";
 
   const rows: string[][] = [];
   async function play(name: string): Promise<void> {
     counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
     longestGapMs = 0;
-    await FAULTS[name]?.();
+    if (name === ROLLING) for (const n of REPLICAS) await restarted(n, "SIGTERM");
+    else await faults[name]?.(owner);
     await sleep(BETWEEN_MS);
     const used = sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
     rows.push([
@@ -193,18 +242,18 @@ export async function benchFleet({ rounds = 33 }: { readonly rounds?: number } =
     ]);
   }
 
-  const names = Object.keys(FAULTS);
+  const names = Object.keys(faults).toReversed();
   const playing = Promise.all([newNames(), knownThings()]);
   try {
     await sleep(WINDOW_MS);
-    for (let round = 0; round < rounds; round += 1) await play(names[round % (names.length - 1)] ?? "");
-    await play("rolling restart");
+    for (let round = 0; round < rounds; round += 1) await play(names[round % names.length] ?? "");
+    await play(ROLLING);
   } finally {
     over.abort();
     await playing;
     await Promise.all(replicas.map(({ stop }) => stop()));
     await sandbox.close();
-    await redis.close();
+    await backing.close();
   }
   console.log(
     table(

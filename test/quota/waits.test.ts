@@ -31,10 +31,10 @@ import {
 const BUDGET = 57;
 
 describe.each([
-  { load: 1, carts: 0, windows: 16 },
-  { load: 5, carts: 0, windows: 10 },
+  { load: 1, carts: 0, windows: 12 },
+  { load: 5, carts: 0, windows: 8 },
   { load: 20, carts: 0, windows: 9 },
-  { load: 5, carts: 1 / 3, windows: 10 },
+  { load: 5, carts: 1 / 3, windows: 8 },
 ])("with visitors at $load and carts at $carts of the budget,", ({ load, carts, windows }) => {
   let result: WaitsResult;
   beforeAll(async () => {
@@ -104,7 +104,7 @@ test.each([
 ])(
   "a flood of visitors who never return and wait for $maxWaitMs ms uses a budget of $budget in $windowMs ms",
   async ({ budget, windowMs, maxWaitMs, least = 0.95 }) => {
-    const windows = 6;
+    const windows = 4;
     const { quota, clock } = memoryQuota(budget, { windowMs });
     let late = 0;
     for (let n = 0; n < windows * 600; n += 1) {
@@ -121,8 +121,8 @@ test.each([
 test.each([0, 1 / 3])(
   "a reservation whose second falls into a pause of the upstream is moved to after it, and honoured then, with carts at %d of the budget",
   async (carts) => {
-    const pauses = [3, 5, 7, 9, 11].map((n) => ({ atMs: n * WINDOW_MS, forMs: WINDOW_MS / 2 + n * 2000 }));
-    const result = await waits({ budget: BUDGET, windows: 14, load: 2, carts, pauses, seed: 58 });
+    const pauses = [3, 5, 7].map((n) => ({ atMs: n * WINDOW_MS, forMs: WINDOW_MS / 2 + n * 2000 }));
+    const result = await waits({ budget: BUDGET, windows: 9, load: 2, carts, pauses, seed: 58 });
     const { claimed, served, moved } = result.reservations;
     expect(moved).toBeGreaterThan(10);
     expect(served).toBeGreaterThanOrEqual(0.95 * (claimed - moved) - 1);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import { parseRedisAddress } from "../../src/redis-address.js";
+import { parseRedisAddress } from "../../src/redis/address.js";
 
 const plain = { tls: false, username: null, password: null, db: 0 };
 const local = { host: "127.0.0.1", port: 6379 };

@@ -1,8 +1,8 @@
 /** The connection to a real Redis that stops, hangs and recovers. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { type RedisLink, RedisGoneError } from "../../src/redis.js";
-import { connectRedis } from "../../src/fleet/redis-link.js";
+import { type RedisLink, RedisGoneError } from "../../src/redis/redis.js";
+import { connectRedis } from "../../src/redis/link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { FakeClock } from "../support/fake-clock.js";

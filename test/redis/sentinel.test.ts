@@ -1,8 +1,8 @@
 /** Redis behind a real Sentinel during a failover, and servers that can't be used as Redis. */
 import { afterEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import type { RedisLink } from "../../src/redis.js";
-import { connectRedis } from "../../src/fleet/redis-link.js";
+import type { RedisLink } from "../../src/redis/redis.js";
+import { connectRedis } from "../../src/redis/link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { freePort } from "../support/free-port.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";

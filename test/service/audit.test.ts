@@ -8,7 +8,6 @@ import { acts as kindOfAct, createAudit } from "../../src/staff/audit.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
-import { describeWithRedis, startRedis } from "../support/redis.js";
 import {
   bearer,
   recordingLog,
@@ -235,35 +234,5 @@ describe("the audit", () => {
     await purge(service, "all");
     await until(async () => (await acts(service)).length === 2);
     expect(service.log.some((line) => line.includes('"event":"audit.failed"'))).toBe(true);
-  });
-});
-
-describeWithRedis("the audit of replicas", () => {
-  test("is shared, and includes the acts of a Redis outage once Redis is back", async () => {
-    const redis = await startRedis();
-    const clock = new FakeClock();
-    const folder = temporaryFolder();
-    const env = { REDIS_URL: redis.url };
-    const one = await startService({ clock, world: WORLD, retail: RETAIL, env });
-    const two = await startService({ clock, retail: RETAIL, at: one.sandbox, env, warm: false });
-    try {
-      await purge(one, "account");
-      await until(async () => (await acts(two)).length === 1, "the arrival of the other replica's act");
-      expect(await redis.command("LLEN", "af-storefront:audit")).toBe(":1\r\n");
-      await redis.kill();
-      await until(() => one.log.some((line) => line.includes("redis.lost")), "the loss of Redis");
-      await purge(one, "all");
-      expect((await acts(one)).map(({ subject }) => subject)).toEqual(expect.arrayContaining(["all"]));
-      await redis.start();
-      await until(async () => {
-        await clock.advance(250);
-        return (await acts(two)).some(({ subject }) => subject === "all");
-      }, "the arrival of the act from the outage");
-    } finally {
-      await two.close();
-      await one.close();
-      await redis.close();
-      folder.remove();
-    }
   });
 });

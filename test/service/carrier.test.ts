@@ -1,4 +1,4 @@
-/** 500 users of a mobile carrier share one address. Alone, they get the whole budget. To others, they count as one busy visitor. */
+/** The users of a mobile carrier share one address. Alone, they get the whole budget. To others, they count as one busy visitor. */
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { SignJWT } from "jose";
 import { z } from "zod";
@@ -19,6 +19,8 @@ const MINUTE_MS = 60_000;
 const MINUTES = 2;
 const PATIENCE_MS = 8000;
 const CARRIER = "192.0.2.1";
+/** More than five times what the budget allows in a minute. */
+const MANY = 300;
 const RETAIL = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -102,10 +104,10 @@ const promptShare = (all: readonly User[]): number =>
   all.filter(({ servedAt, arrivesAt }) => servedAt !== null && servedAt - arrivesAt <= PATIENCE_MS + STEP_MS)
     .length / all.length;
 
-describe("500 users behind one address", () => {
+describe("hundreds of users behind one address", () => {
   test("get the whole budget while they are alone, minute after minute", async () => {
     await start();
-    const all = users(500, () => CARRIER, MINUTE_MS);
+    const all = users(200, () => CARRIER, MINUTE_MS);
     const began = clock.monotonic();
     const before = callsOf(service.sandbox, CHECK);
     await play(all, MINUTES * MINUTE_MS);
@@ -119,26 +121,26 @@ describe("500 users behind one address", () => {
     const promptShareBeside = async (crowd: number): Promise<number> => {
       await start();
       // A busy visitor sends as many requests as one client may while others want calls.
-      const busy = users(crowd, () => CARRIER, crowd === 500 ? MINUTE_MS : 3 * MINUTE_MS);
+      const busy = users(crowd, () => CARRIER, crowd === MANY ? MINUTE_MS : 3 * MINUTE_MS);
       const others = users(50, (n) => `198.51.100.${n}`, 3 * MINUTE_MS);
       await play([...busy, ...others], 3.25 * MINUTE_MS);
       return promptShare(others);
     };
     const besideOne = await promptShareBeside(60);
     await service.close();
-    const besideMany = await promptShareBeside(500);
+    const besideMany = await promptShareBeside(MANY);
     expect(besideOne).toBeGreaterThanOrEqual(0.98);
     // At the end of the first minute, whose burst the address had to itself, one or two others have to retry once.
     expect(besideMany).toBeGreaterThanOrEqual(besideOne - 0.05);
   });
 });
 
-test("500 people behind one address open the shop and look at known names in a minute, beside staff, a customer, Prometheus and a flood from another address", async () => {
+test("a hundred people behind one address open the shop and look at known names in a minute, beside staff, a customer, Prometheus and a flood from another address", async () => {
   clock = new FakeClock();
   const secret = "a secret of the login with 32 bytes or more";
   service = await startService({
     clock,
-    env: { TRUST_PROXY_HOPS: "1", CLIENT_RATE_PER_MINUTE: "3000", CUSTOMER_JWT_SECRET: secret },
+    env: { TRUST_PROXY_HOPS: "1", CLIENT_RATE_PER_MINUTE: "600", CUSTOMER_JWT_SECRET: secret },
   });
   const token = await new SignJWT({ sub: "customer-1", domains: [] })
     .setProtectedHeader({ alg: "HS256" })
@@ -163,10 +165,10 @@ test("500 people behind one address open the shop and look at known names in a m
     const { status } = await service.ask(path, { headers });
     if (status === 429) refused += 1;
   };
-  for (let people = 0; people < 500; people += 50)
+  for (let people = 0; people < 100; people += 10)
     await Promise.all([
-      ...Array.from({ length: 350 }, flood),
-      ...Array.from({ length: 50 }, async () => {
+      ...Array.from({ length: 70 }, flood),
+      ...Array.from({ length: 10 }, async () => {
         await Promise.all(["/", ...assets, "/v1/prices"].map((path) => ask(path)));
         await ask("/v1/search?q=kabul", events);
         await ask("/v1/availability?domain=kabul.af");

@@ -1,13 +1,9 @@
-/** A tier change is noticed without a request. It refreshes every price at once, only once for all replicas, and staff see what has changed. */
+/** A tier change is noticed without a request. It refreshes every price at once, and staff see what has changed. */
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { systemClock } from "../../src/clock.js";
-import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
-import { upstreamAt } from "../support/upstream.js";
+import { bearer, PRICING, type Service, startService, until } from "../support/service.js";
 
 const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
@@ -213,71 +209,5 @@ describe("a problem with prices", () => {
     } finally {
       await service.close();
     }
-  });
-});
-
-describeWithRedis("replicas", () => {
-  let redis: RedisServer;
-  let sandbox: Sandbox;
-  const running: Service[] = [];
-  beforeEach(async () => {
-    redis = await startRedis();
-    sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
-  });
-  afterEach(async () => {
-    await Promise.all(running.splice(0).map((service) => service.close()));
-    await sandbox.close();
-    await redis.close();
-  });
-
-  const tier = `tier: { entries: 4, freshMs: 2000, usableMs: 3600000, failureMs: 10000 }`;
-  const pool = `{ entries: 500, freshMs: 3600000, usableMs: 172800000, failureMs: 10000 }`;
-  const times = `{ freshMs: 30000, usableMs: 60000 }`;
-  const cache = `
-availability: { entries: 500, available: ${times}, taken: ${times}, failureMs: 3000 }
-prices: ${pool}
-account: ${pool}
-${tier}
-`;
-
-  test("together request the tier once, and each price once more after a change", async () => {
-    const env = {
-      REDIS_URL: redis.url,
-      ...upstreamAt(sandbox),
-      QUOTA_COLD_START: "assume-free",
-    };
-    for (let replicas = 0; replicas < 2; replicas += 1)
-      running.push(
-        await startService({
-          clock: systemClock,
-          at: sandbox,
-          cache,
-          retail: retail("1.00"),
-          env,
-          warm: false,
-        }),
-      );
-    const everywhere = async (what: (service: Service) => Promise<boolean>): Promise<boolean> =>
-      (await Promise.all(running.map(what))).every(Boolean);
-    await until(
-      () => everywhere(async (one) => (await pricesOf(one)).prices.length === SOLD),
-      "the load of the prices",
-    );
-    for (const { ask } of running) await ask("/v1/staff/tier", { headers: bearer("read") });
-    expect(callsOf(sandbox, TIER)).toBe(1);
-    const before = callsOf(sandbox, PRICING);
-    sandbox.control.setTier("demo", "Gold");
-    await until(
-      () => everywhere(async (one) => (await changesOf(one)) === SOLD),
-      "the refresh of the prices",
-    );
-    expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
-    await until(
-      () => running.some((one) => countEvents(one, "account.tier.changed") > 0),
-      "the report by the owner",
-    );
-    expect(running.map((one) => countEvents(one, "account.tier.changed")).toSorted((a, b) => a - b)).toEqual([
-      0, 1,
-    ]);
   });
 });

@@ -1,12 +1,9 @@
-/** Notices: each alarm begins and ends as a notice by its real cause, and each reaches the receiver at least once, in order, whatever it does. */
+/** Notices say what staff need and no more, and each reaches the receiver at least once, in order, whatever it does. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { execFile, spawn } from "node:child_process";
-import { createHmac } from "node:crypto";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { overviewShape } from "../../src/wire/staff.js";
@@ -16,71 +13,10 @@ import type { FakeClock } from "../support/fake-clock.js";
 import { blocksOf, read } from "../docs/support/markdown.js";
 import { freePort } from "../support/free-port.js";
 import { bearer, type Service, temporaryFolder, until } from "../support/service.js";
-import { testWith } from "../support/tools.js";
+import { pass, Receiver, SECRET } from "./receiver.js";
 import { HOUR_MS, registration, say, Shop } from "./signing-shop.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const SECRET = "a-secret-of-sixteen-or-more";
-
-const noticeShape = z.strictObject({
-  id: z.string(),
-  at: z.iso.datetime(),
-  kind: z.string(),
-  state: z.string(),
-  text: z.string(),
-  details: z.record(z.string(), z.unknown()),
-});
-type Notice = z.infer<typeof noticeShape>;
-
-/** A receiver that notes what it accepts, and behaves as the test says. */
-class Receiver {
-  readonly taken: Notice[] = [];
-  readonly headers: IncomingHttpHeaders[] = [];
-  attempts = 0;
-  answer: (response: ServerResponse, notice: Notice) => void = (response) => response.end();
-  readonly #server: Server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (part: Buffer) => (body += part.toString()));
-    request.on("end", () => {
-      this.attempts += 1;
-      const { headers } = request;
-      const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
-      const notice = noticeShape.parse(JSON.parse(body));
-      if (headers["x-signature"] !== signature) throw new Error("the signature is wrong");
-      this.headers.push(headers);
-      response.on("finish", () => {
-        if (response.statusCode === 200) this.taken.push(notice);
-      });
-      this.answer(response, notice);
-    });
-  });
-  port = 0;
-
-  async open(port = 0): Promise<void> {
-    await new Promise<void>((done) => this.#server.listen(port, "127.0.0.1", done));
-    const address = this.#server.address();
-    this.port = typeof address === "object" && address !== null ? address.port : 0;
-  }
-  get env() {
-    return { NOTIFY_URL: `http://127.0.0.1:${this.port}/hook`, NOTIFY_SECRET: SECRET };
-  }
-  async close(): Promise<void> {
-    const closed = new Promise((done) => this.#server.close(done));
-    this.#server.closeAllConnections();
-    await closed;
-  }
-  of(kind: string): string[] {
-    return this.taken.filter((one) => one.kind === kind).map(({ state }) => state);
-  }
-}
-
-/** Time passes in small steps, and what is on its way arrives. */
-async function pass(clock: FakeClock, ms: number, stepMs = 5_000): Promise<void> {
-  for (let left = ms; left > 0; left -= stepMs) {
-    await clock.advance(Math.min(stepMs, left));
-    await new Promise((done) => setTimeout(done, 8));
-  }
-}
 
 async function longPass(clock: FakeClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= HOUR_MS / 6) {
@@ -89,55 +25,13 @@ async function longPass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-describe("each alarm", () => {
+describe("a notice", () => {
   let receiver: Receiver;
   beforeEach(async () => {
     receiver = new Receiver();
     await receiver.open();
   });
   afterEach(() => receiver.close());
-
-  const ALARMS: readonly (readonly [kind: string, condition: conditions.Condition])[] = [
-    ["refused", conditions.moreVisitorsThanCalls],
-    ["paused", conditions.upstreamLimits],
-    ["registry", conditions.upstreamFails],
-    ["credential", conditions.credentialRefused],
-    ["price_file", conditions.badPriceFile],
-    ["doubtful", conditions.doubtfulPrices],
-    ["redis", conditions.redisLost],
-    ["proxy", conditions.unknownProxy],
-    ["margin", conditions.marginLost],
-    ["prices", conditions.constantMarkup],
-    ["waits", conditions.longWaits],
-    ["list", conditions.listFull],
-    ["expiring", conditions.expiresSoon],
-    ["expired", conditions.expired],
-    ["balance", conditions.balanceLow],
-  ];
-  for (const [kind, condition] of ALARMS)
-    testWith(
-      condition.withRedis === true ? ["redis-server"] : [],
-      `of the kind ${kind} is told when it begins and when it ends`,
-      () =>
-        inScene({ ...condition, env: { ...condition.env, ...receiver.env } }, async (scene) => {
-          await pass(scene.clock, 15_000);
-          expect(receiver.of(kind)).toEqual([]);
-          await condition.cause(scene);
-          await pass(scene.clock, 15_000);
-          expect(receiver.of(kind)).toEqual(["begun"]);
-          await condition.cure(scene);
-          await pass(scene.clock, 90_000);
-          expect(receiver.of(kind)).toEqual(["begun", "ended"]);
-        }),
-    );
-
-  test("of the kind unexpected is told when it begins, for each new field; it lasts as long as the process", () =>
-    inScene({ env: receiver.env }, async (scene) => {
-      scene.service.sandbox.control.setShapes({ envelope: "meta" });
-      await conditions.crowd(scene, 1);
-      await pass(scene.clock, 120_000);
-      expect(new Set(receiver.of("unexpected"))).toEqual(new Set(["begun"]));
-    }));
 
   test("says what is wrong and what to do, but no amount and no secret", () =>
     inScene({ env: receiver.env }, async (scene) => {

@@ -19,7 +19,7 @@ import { readConfig } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../packages/sandbox/src/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { connectRedis } from "../../src/fleet/redis-link.js";
+import { connectRedis } from "../../src/redis/link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "./fake-clock.js";
 import { answersIn, CLOSE, exchange, get } from "./raw.js";

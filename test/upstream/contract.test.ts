@@ -14,7 +14,7 @@ import {
   type Combination,
 } from "../../src/upstream/contract.js";
 import { SIGNS } from "../../src/upstream/signs.js";
-import { WrittenNumber } from "../../src/upstream/written-json.js";
+import { WrittenNumber } from "../../src/upstream/body.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
 const YEAR: Combination = { tld: ".af", action: "registration", years: 1 };
@@ -55,8 +55,24 @@ describe("the envelope", () => {
 });
 
 describe("a check", () => {
-  test("that is available has its price, as documented", () => {
-    expect(decodeCheck(AVAILABLE, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
+  const priced = (pricing: unknown): object => ({ ...AVAILABLE, pricing });
+  const costing = (amount: unknown, more: object = {}): object =>
+    priced({ amount, currency: "USD", ...more });
+
+  test.each<[string, object]>([
+    ["as documented", AVAILABLE],
+    ["with undocumented fields", { ...AVAILABLE, premium: false, colour: "1.00" }],
+    ["with the currency beside the price", { ...AVAILABLE, currency: "USD" }],
+    ["with two spellings that agree, or aren't read", { ...AVAILABLE, Status: "available", id: 1, ID: null }],
+    ["for one year", { ...AVAILABLE, years: 1 }],
+    ["for one year as text", costing("12.34", { period: "1" })],
+    ["for one year, by its price per year", costing("12.34", { per: "year" })],
+    ...["KABUL.AF", "kabul.af.", " kabul.af "].map((domain): [string, object] => [
+      `for ${domain}`,
+      { ...AVAILABLE, domain },
+    ]),
+  ])("is available at its price: %s", (_what, data) => {
+    expect(decodeCheck(data, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
   });
 
   test.each([
@@ -76,28 +92,22 @@ describe("a check", () => {
     expect(decodeCheck(AVAILABLE, KABUL, 1, undefined, () => {}, beside)).not.toHaveProperty("sign");
   });
 
-  test("is rejected if it names another currency than its price", () => {
-    expect(outcome(() => decodeCheck({ ...AVAILABLE, currency: "EUR" }, KABUL, 1))).toBe("upstream_contract");
-    expect(decodeCheck({ ...AVAILABLE, currency: "USD" }, KABUL, 1)).toMatchObject({ wholesale: USD_1234 });
-  });
-
-  test("isn't changed by undocumented fields", () => {
-    expect(decodeCheck({ ...AVAILABLE, premium: false, colour: "1.00" }, KABUL, 1)).toEqual({
-      status: "available",
-      wholesale: USD_1234,
-    });
+  test("has an unclear sign if it is too deep or too large to be searched", () => {
+    let deep: unknown = "x";
+    for (let depth = 0; depth < 10; depth += 1) deep = [deep];
+    for (const more of [deep, Array.from({ length: 600 }, () => "x")])
+      expect(decodeCheck({ ...AVAILABLE, more }, KABUL, 1)).toMatchObject({ sign: "unclear" });
+    const data = { more: deep, ...AVAILABLE, renewal_price: "9.00" };
+    expect(decodeCheck(data, KABUL, 1)).toMatchObject({ hasOtherPrices: true });
   });
 
   test("for several years is rejected if its price is for another term", () => {
-    const { pricing } = AVAILABLE;
     for (const data of [
       { ...AVAILABLE, years: 1 },
-      { ...AVAILABLE, pricing: { ...pricing, period: "1" } },
-      { ...AVAILABLE, pricing: { ...pricing, per: "year" } },
-    ]) {
+      costing("12.34", { period: "1" }),
+      costing("12.34", { per: "year" }),
+    ])
       expect(outcome(() => decodeCheck(data, KABUL, 2))).toBe("upstream_contract");
-      expect(decodeCheck(data, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
-    }
   });
 
   test("with a price in an unexpected currency is rejected", () => {
@@ -107,31 +117,7 @@ describe("a check", () => {
     expect(decodeCheck(taken, KABUL, 1, new Set(["AFN"]))).toEqual({ status: "taken" });
   });
 
-  test.each<[string, object]>([
-    ["availability", { Available: false }],
-    ["status", { STATUS: "taken" }],
-    ["domain", { "do-main": "herat.af" }],
-    ["price", { pricing: { ...AVAILABLE.pricing, "Amount ": "1.00" } }],
-    ["currency", { pricing: { ...AVAILABLE.pricing, CURRENCY: "EUR" } }],
-    ["pricing", { Pricing: { amount: "1.00", currency: "USD" } }],
-  ])("with two spellings of its %s that disagree is rejected", (_what, second) => {
-    expect(outcome(() => decodeCheck({ ...AVAILABLE, ...second }, KABUL, 1))).toBe("upstream_contract");
-    expect(outcome(() => decodeCheck({ ...second, ...AVAILABLE, ...second }, KABUL, 1))).toBe(
-      "upstream_contract",
-    );
-  });
-
-  test("with two spellings that agree, or that aren't read, is accepted", () => {
-    expect(
-      decodeCheck({ ...AVAILABLE, Status: "available", id: 1, _id: "f3", ID: null }, KABUL, 1),
-    ).toMatchObject({ wholesale: USD_1234 });
-  });
-
-  test.each(["KABUL.AF", "kabul.af.", " kabul.af "])("may repeat the domain as %j", (domain) => {
-    expect(decodeCheck({ ...AVAILABLE, domain }, KABUL, 1)).toMatchObject({ status: "available" });
-  });
-
-  test.each(["taken", "registered", "unavailable", "reserved", "blocked", "Not Available", "in_use"])(
+  test.each(["taken", "Not Available", "in_use", "reserved"])(
     "that isn't available and has status %j is taken",
     (status) => {
       expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1)).toMatchObject({
@@ -140,43 +126,46 @@ describe("a check", () => {
     },
   );
 
-  test.each([
-    "available",
-    "Available",
-    " AVAILABLE ",
-    "unknown",
-    "error",
-    "timeout",
-    "pending",
-    "invalid",
-    "",
-    null,
-    undefined,
-    0,
-    false,
-    {},
-    ["taken"],
-  ])("that isn't available but has status %j is rejected", (status) => {
-    expect(outcome(() => decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1))).toBe(
-      "upstream_contract",
-    );
+  test.each<[string, unknown]>([
+    ["another currency than its price", { ...AVAILABLE, currency: "EUR" }],
+    ["two values of its availability", { ...AVAILABLE, Available: false }],
+    ["two statuses", { STATUS: "taken", ...AVAILABLE }],
+    ["two domains", { ...AVAILABLE, "do-main": "herat.af" }],
+    ["two amounts", costing("12.34", { "Amount ": "1.00" })],
+    ["two currencies", costing("12.34", { CURRENCY: "EUR" })],
+    ["two prices", { ...AVAILABLE, Pricing: { amount: "1.00", currency: "USD" } }],
+    ...["available", " AVAILABLE ", "pending", "", null, 0, ["taken"]].map((status): [string, object] => [
+      `available: false, but status ${JSON.stringify(status)}`,
+      { ...AVAILABLE, available: false, status },
+    ]),
+    ...["taken", "", undefined, true, ["available"]].map((status): [string, object] => [
+      `available: true, but status ${JSON.stringify(status)}`,
+      { ...AVAILABLE, status },
+    ]),
+    ...["com.af", "xkabul.af", "kabul.com.af", "", "kabul.af/x", undefined, 1].flatMap((domain) => [
+      [`an answer for ${domain}`, { ...AVAILABLE, domain }] satisfies [string, object],
+      [`a taken ${domain}`, { domain, status: "taken", available: false }] satisfies [string, object],
+    ]),
+    ["available as a string", { ...AVAILABLE, available: "true" }],
+    ["available as a number", { ...AVAILABLE, available: 1 }],
+    ["no price", priced(undefined)],
+    ["a null price", priced(null)],
+    ["a bare amount as the price", priced("12.34")],
+    ...[null, "0.00", "-1.00", "1.000", "1.5", "1e2", "1,234.00", 12.34].map((amount): [string, object] => [
+      `the amount ${JSON.stringify(amount)}`,
+      costing(amount),
+    ]),
+    ...[undefined, "usd", "$"].map((currency): [string, object] => [
+      `the currency ${currency}`,
+      costing("1.00", { currency }),
+    ]),
+    ["a list as data", [AVAILABLE]],
+    ["a wrapped check", { result: AVAILABLE }],
+    ["null as data", null],
+    ["a string as data", "marrow"],
+  ])("with %s is rejected", (_what, data) => {
+    expect(outcome(() => decodeCheck(data, KABUL, 1))).toBe("upstream_contract");
   });
-
-  test.each(["taken", "registered", "", null, undefined, true, ["available"]])(
-    "that is available but has status %j is rejected",
-    (status) => {
-      expect(outcome(() => decodeCheck({ ...AVAILABLE, status }, KABUL, 1))).toBe("upstream_contract");
-    },
-  );
-
-  test.each(["com.af", "xkabul.af", "kabul.com.af", "", "kabul", "kabul.af/x", "kabul.af.evil.com", null, 1])(
-    "with an answer for %j is rejected",
-    (domain) => {
-      expect(outcome(() => decodeCheck({ ...AVAILABLE, domain }, KABUL, 1))).toBe("upstream_contract");
-      const taken = { domain, status: "taken", available: false };
-      expect(outcome(() => decodeCheck(taken, KABUL, 1))).toBe("upstream_contract");
-    },
-  );
 });
 
 describe("a quote", () => {
@@ -184,21 +173,16 @@ describe("a quote", () => {
 
   test.each<[string, unknown]>([
     ["a check's price", { pricing: money }],
-    ["flat fields", money],
     ["flat fields with the term", { tld: ".af", action: "registration", years: 1, ...money }],
     ["a term in other spellings", { TLD: "AF", operation: "REGISTRATION", period: "1", pricing: money }],
     ["a wrapper", { quote: { pricing: money } }],
-    ["another wrapper", { result: { price: money } }],
     ["kebab-case fields", { "price-quote": { "total-amount": "12.34", "currency-code": "USD" } }],
     ["a wrapper beside a string in another wrapper's place", { result: "ok", quote: money }],
-    ["a price with the currency beside it", { price: "12.34", currency: "USD" }],
     ["a nested price with the currency outside", { pricing: { amount: "12.34" }, currency: "USD" }],
     ["a wrapped price with the currency outside", { quote: { amount: "12.34" }, currency: "USD" }],
     ["a total beside a unit price", { unit_price: "99.00", total: "12.34", currency: "USD" }],
     ["a total that is an object", { total: money, unit_price: { amount: "99.00", currency: "USD" } }],
-    ["camelCase fields", { totalPrice: "12.34", currencyCode: "USD" }],
     ["a unit price for one year", { unitPrice: "12.34", currency: "USD" }],
-    ["a number", { amount: 12.34, currency: "USD" }],
     ["a number as it was written", { amount: new WrittenNumber("12.34"), currency: "USD" }],
     ["the same price twice", { pricing: money, total: "12.34", currency: "USD" }],
     ["a price per year for one year", { ...money, per: "year" }],
@@ -209,7 +193,6 @@ describe("a quote", () => {
   test.each([
     [12.3, "12.30"],
     [999_999_999.99, "999999999.99"],
-    [new WrittenNumber("12.00"), "12.00"],
     [new WrittenNumber("12.0"), "12.00"],
     ["0.01", "0.01"],
   ])("with the amount %j costs %s", (amount, exact) => {
@@ -255,28 +238,22 @@ describe("a quote", () => {
     "0.00",
     "-1.00",
     "1.000",
-    "1.0",
     "1",
     "1e2",
     "01.00",
     " 1.00",
     "1,00",
     "1234567890.00",
-    0,
     12,
-    999_999_999,
+    1.234,
+    1e21,
+    1e-7,
     new WrittenNumber("12.340"),
     new WrittenNumber("1.234e1"),
     new WrittenNumber("12.34000000000000001"),
     new WrittenNumber("0.00"),
     new WrittenNumber("-1.50"),
-    -1,
-    0.001,
-    1.234,
-    1e21,
-    1e-7,
     true,
-    [],
     {},
   ])("with the amount %j is rejected", (amount) => {
     for (const data of [{ amount, currency: "USD" }, { pricing: { amount, currency: "USD" } }]) {
@@ -301,50 +278,8 @@ describe("a quote", () => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
 
-  test.each([undefined, null, "", "usd", "US", "$", 840, {}])(
-    "with the currency %j is rejected",
-    (currency) => {
-      expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
-    },
-  );
-});
-
-describe("what staff see about a domain record", () => {
-  const read = (record: object) => {
-    const noted: string[] = [];
-    const data = { domain: "kabul.af", ...record };
-    return { record: decodeDomain(data, KABUL, (what) => noted.push(what)), noted };
-  };
-
-  test("is that its expiry isn't after its registration: then neither is known", () => {
-    for (const record of [
-      { registered_at: "2020-01-01", expires_at: "2019-01-01" },
-      { registered_at: "2031-01-01", expires_at: "2027-01-01" },
-    ])
-      expect(read(record)).toEqual({
-        record: expect.objectContaining({ registeredAt: null, expiresAt: null }),
-        noted: ["expires_at isn't after registered_at"],
-      });
-  });
-
-  test("is a date in a zone that isn't an offset, a status that isn't a word, and an unclear auto-renewal", () => {
-    const date = "2027-05-05 00:00:00.000000";
-    expect(read({ expires_at: { date, timezone_type: 3, timezone: "Asia/Kabul" } })).toMatchObject({
-      record: { expiresAt: null },
-      noted: [expect.stringContaining("isn't a date")],
-    });
-    expect(read({ expires_at: { date, timezone_type: 1, timezone: "+04:30" } })).toMatchObject({
-      record: { expiresAt: "2027-05-04T19:30:00.000Z" },
-      noted: [],
-    });
-    expect(read({ status: 1 }).noted).toEqual(["a status that isn't a word"]);
-    expect(read({ auto_renew: 2 }).noted).toEqual(["auto-renewal is neither on nor off"]);
-  });
-
-  test("is that a list has it twice", () => {
-    const noted: string[] = [];
-    decodeDomainList([{ domain: "kabul.af" }, { domain: "kabul.af" }], (what) => noted.push(what));
-    expect(noted).toEqual(["a name that is listed twice"]);
+  test.each([undefined, null, "usd", "US", 840])("with the currency %j is rejected", (currency) => {
+    expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
   });
 });
 
@@ -365,13 +300,7 @@ describe("a domain record", () => {
     auto_renew: true,
     nameservers: ["ns1.kabul.af", "ns2.kabul.af"],
   };
-  const rest = {
-    status: "active",
-    registered_at: "2025-03-01",
-    expires_at: "2027-03-01",
-    auto_renew: true,
-    nameservers: ["ns1.kabul.af", "ns2.kabul.af"],
-  };
+  const { domain: _domain, ...rest } = snake;
 
   test.each<[string, unknown]>([
     ["snake_case", snake],
@@ -446,33 +375,26 @@ describe("a domain record", () => {
   test.each<[unknown, string | null]>([
     ["2027-03-01", "2027-03-01T00:00:00.000Z"],
     ["2027-03-01 12:30", "2027-03-01T12:30:00.000Z"],
-    ["2027-03-01 12:30:45", "2027-03-01T12:30:45.000Z"],
     ["2027-03-01 12:30:45 UTC", "2027-03-01T12:30:45.000Z"],
-    ["2027-03-01T12:30:45Z", "2027-03-01T12:30:45.000Z"],
-    ["2027-03-01t12:30:45z", "2027-03-01T12:30:45.000Z"],
-    ["2027-03-01T12:30:45.123456789Z", "2027-03-01T12:30:45.123Z"],
+    ["2027-03-01t12:30:45.123456789z", "2027-03-01T12:30:45.123Z"],
     ["2027-03-01T12:30:45+04:30", "2027-03-01T08:00:45.000Z"],
     ["2027-03-01T12:30:45-0430", "2027-03-01T17:00:45.000Z"],
+    [{ date: "2027-05-05 00:00:00.000000", timezone: "+04:30" }, "2027-05-04T19:30:00.000Z"],
+    [{ date: "2027-05-05 00:00:00.000000", timezone: "Asia/Kabul" }, null],
     ["2028-02-29", "2028-02-29T00:00:00.000Z"],
     ["01-Mar-2027", "2027-03-01T00:00:00.000Z"],
     ["30-FEB-2027", null],
     ["01-Mrz-2027", null],
-    [1803902400, "2027-03-01T12:00:00.000Z"],
     [new WrittenNumber("1803902400.5"), "2027-03-01T12:00:00.500Z"],
     [1803902400000, "2027-03-01T12:00:00.000Z"],
     ["1803902400", "2027-03-01T12:00:00.000Z"],
     ["01/03/2027", null],
-    ["2027-13-01", null],
-    ["2027-02-30", null],
     ["2027-02-29T12:00:00Z", null],
     ["2027-03-01T24:01:00Z", null],
     ["2027-03-01T12:30:45+99:99", null],
     ["-1", null],
-    ["0", null],
     [0, null],
-    [-5, null],
     [8.64e15, null],
-    [1e300, null],
     ["", null],
     [true, null],
   ])("with the expiry date %j expires at %j", (expiry, expiresAt) => {
@@ -482,45 +404,51 @@ describe("a domain record", () => {
   test.each<[unknown, boolean | null]>([
     [true, true],
     ["TRUE", true],
-    ["on", true],
     [1, true],
-    [false, false],
     ["no", false],
     ["0", false],
-    ["disabled", false],
     ["", null],
     [2, null],
-    [null, null],
     [{}, null],
   ])("with the auto-renew value %j has auto-renew %j", (auto_renew, autoRenew) => {
     expect(decodeDomain({ name: "kabul.af", auto_renew }, KABUL)).toMatchObject({ autoRenew });
   });
+
+  test.each<[object, string | null, string[]]>([
+    [
+      { registered_at: "2020-01-01", expires_at: "2019-01-01" },
+      null,
+      ["expires_at isn't after registered_at"],
+    ],
+    [
+      { registered_at: "2031-01-01", expires_at: "2027-01-01" },
+      null,
+      ["expires_at isn't after registered_at"],
+    ],
+    [{ expires_at: "soon" }, null, ["expires_at isn't a date that a domain can have"]],
+    [
+      { expires_at: "2027-01-01", expiry: "2028-01-01" },
+      "2027-01-01T00:00:00.000Z",
+      ["expires_at differs from another such date"],
+    ],
+    [{ status: 1 }, null, ["a status that isn't a word"]],
+    [{ auto_renew: 2 }, null, ["auto-renewal is neither on nor off"]],
+  ])("with %j expires at %j, and staff see why", (fields, expiresAt, expected) => {
+    const noted: string[] = [];
+    const record = decodeDomain({ domain: "kabul.af", ...fields }, KABUL, (what) => noted.push(what));
+    expect(noted).toEqual(expected);
+    expect(record).toMatchObject({ registeredAt: null, expiresAt });
+  });
 });
 
 /** Strings that must not be shown to people. */
-const UNREADABLE = [
-  "",
-  "a\u0000",
-  "a\nb",
-  "\u001b[2J",
-  "\u0085",
-  "\u2028",
-  "\u202eevil",
-  "\u2066x",
-  "x\u200f",
-  "a\ud800",
-  "\udc00a",
-  "x".repeat(65),
-];
+const UNREADABLE = ["", "a\u0000", "a\nb", "\u2028", "\u202eevil", "a\ud800", "x".repeat(65)];
 
 describe("a status", () => {
-  test.each(["active", "Pending transfer", "منقضی شده", "می\u200cشود", "𝕏".repeat(64)])(
-    "may be %j",
-    (status) => {
-      for (const sent of [status, [status, "locked"]])
-        expect(decodeDomain({ name: "kabul.af", status: sent }, KABUL)).toMatchObject({ status });
-    },
-  );
+  test.each(["Pending transfer", "می\u200cشود", "𝕏".repeat(64)])("may be %j", (status) => {
+    for (const sent of [status, [status, "locked"]])
+      expect(decodeDomain({ name: "kabul.af", status: sent }, KABUL)).toMatchObject({ status });
+  });
 
   test.each(UNREADABLE)("is unknown if it is %j", (status) => {
     for (const sent of [status, [status]])
@@ -544,20 +472,18 @@ describe("the domain list", () => {
     ["a bare array", items],
     ["an array of names", names],
     ["an array of wrapped records", items.map((item) => ({ domain: item }))],
-    ["a domains field", { domains: items }],
-    ["an items field with a total", { total: 2, items }],
     ["a data field with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
     ["a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
-    ["a result wrapper with pages", { result: { page: 1, records: items } }],
-    ["a domains wrapper with pages", { domains: { page: 1, results: items } }],
     ["a capitalized field", { Domains: items }],
   ])("is decoded from %s", (_what, data) => {
     expect(decodeDomainList(data).records.map(({ domain }) => domain)).toEqual(names);
   });
 
-  test("may be empty", () => {
-    expect(decodeDomainList([]).records).toEqual([]);
+  test("may be empty, or have a name twice, which is noted", () => {
     expect(decodeDomainList({ domains: [], total: 0 }).records).toEqual([]);
+    const noted: string[] = [];
+    decodeDomainList([{ domain: "kabul.af" }, { domain: "kabul.af" }], (what) => noted.push(what));
+    expect(noted).toEqual(["a name that is listed twice"]);
   });
 
   test.each<[string, unknown]>([
@@ -585,13 +511,13 @@ describe("the balance", () => {
       creditLimit: "0.00",
       activeDomains: 12,
     });
-    for (const amount of ["-3.50", "-0.50", "-0.01", "0.00", "0.05", "123456789012345.00"]) {
+    for (const amount of ["-3.50", "0.05", "123456789012345.00"]) {
       expect(decodeBalance({ ...BALANCE, balance: amount })).toMatchObject({ balance: amount });
       expect(decodeBalance({ ...BALANCE, credit_limit: amount })).toMatchObject({ creditLimit: amount });
     }
   });
 
-  test.each(["-0.00", "00.00", "0250.00", "-01.00", "+1.00", ".50", "1.5", "1234567890123456.00", "1.00\n"])(
+  test.each(["-0.00", "0250.00", "+1.00", ".50", "1.5", "250.000", "1234567890123456.00", "1.00\n", 250])(
     "with the amount %j is rejected",
     (amount) => {
       for (const key of ["balance", "credit_limit"])
@@ -611,8 +537,6 @@ describe("the balance", () => {
   test.each<[string, unknown]>([
     ["no data", null],
     ["a wrapper", { balance: BALANCE }],
-    ["a balance that is a number", { ...BALANCE, balance: 250 }],
-    ["a balance with three decimals", { ...BALANCE, balance: "250.000" }],
     ["no credit limit", { ...BALANCE, credit_limit: undefined }],
     ["a count that is a string", { ...BALANCE, active_domains: "12" }],
     ["a count with a fraction", { ...BALANCE, active_domains: 1.5 }],

@@ -16,7 +16,6 @@ import {
   refusalOf,
   STANDBY,
 } from "./support/bench.js";
-import { jsonSuite } from "./support/json-suite.js";
 import { closed, listening } from "./support/sockets.js";
 import {
   answer,
@@ -128,7 +127,7 @@ describe("a request", () => {
     expect(stub.seen[0]?.path).toBe("/api/v1/domains/xn--mgbcd4a2b0d2b.af");
   });
 
-  test.each([".", "..", "../account/balance", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
+  test.each([".", "../account/balance", "a?b", "%2e%2e", "a\\b"])(
     "with a path that would be normalized is never sent (%j)",
     async (ascii) => {
       const { upstream, lines } = createBench({ baseUrl: stub.url });
@@ -173,7 +172,7 @@ describe("a request", () => {
 });
 
 describe("a redirect", () => {
-  test.each([301, 302, 303, 307, 308])(
+  test.each([302, 307])(
     "with status %i to another host is a failure, and that host is never called",
     async (status) => {
       const elsewhere = await startStub(success(AVAILABLE));
@@ -196,10 +195,8 @@ const OK_HEAD = head(200, {
 describe("a connection", () => {
   test.each<[string, Play]>([
     ["silence", () => {}],
-    ["silence after the head", raw(OK_HEAD)],
     ["silence in the middle of the body", raw(`${OK_HEAD}{"success":`)],
     ["a head sent one byte at a time", drip("HTTP/1.1 200 OK\r\nX-Marrow: marrow", 50)],
-    ["a body sent one byte at a time", drip(" ", 50, OK_HEAD)],
     ["an endless body without a length", drip(" ", 50, head(200, {}))],
     ["endless interim answers", drip("HTTP/1.1 102 Processing\r\n\r\n", 1)],
     ["an unsolicited upgrade", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
@@ -210,14 +207,8 @@ describe("a connection", () => {
 
   test.each<[string, Play]>([
     ["a reset before the head", thenReset("")],
-    ["a reset after the head", thenReset(OK_HEAD)],
     ["a reset in the middle of the body", thenReset(`${OK_HEAD}{"success":true,"marrow":`)],
-    ["an end before the head", thenEnd("")],
     ["an end in the middle of the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
-    [
-      "an end inside a chunk",
-      thenEnd(`${head(200, { "Transfer-Encoding": "chunked" })}ff\r\n{"success":true,"marrow":`),
-    ],
     ["a chunk without a size", raw(`${head(200, { "Transfer-Encoding": "chunked" })}marrow\r\n{}`)],
     ["another protocol than HTTP", raw("SSH-2.0-marrow\r\n\r\n")],
     ["two lengths", raw(head(200, { "Content-Length": "2", "content-length": "30" }) + "{}")],
@@ -282,32 +273,19 @@ describe("a body", () => {
   test.each<[string, Play]>([
     ["HTML and status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
     ["truncated JSON", answer(200, whole.slice(0, -5))],
-    ["no content", answer(200, "")],
-    ["only white space", answer(200, " \n")],
-    ["invalid UTF-8", answer(200, Buffer.from(whole.replace("kabul", "kab\u00fcl"), "latin1"))],
-    ["UTF-16", answer(200, Buffer.from(whole, "utf16le"))],
     ["a string of JSON", json(whole)],
-    ["two documents", answer(200, whole + whole)],
     ["a field that appears twice", answer(200, whole.replace('"amount"', '"amount":"0.01","amount"'))],
-    ["100,000 open brackets", answer(200, "[".repeat(100_000))],
-    ["100,000 nested arrays", answer(200, "[".repeat(100_000) + "]".repeat(100_000))],
-    ["an unknown content coding", answer(200, whole, { "Content-Encoding": "marrow" })],
-    ["two content codings", answer(200, gzipSync(gzipSync(whole)), { "Content-Encoding": "gzip, gzip" })],
-    ["invalid gzip", answer(200, whole, { "Content-Encoding": "gzip" })],
     ["truncated gzip", answer(200, gzipSync(whole).subarray(0, -9), { "Content-Encoding": "gzip" })],
   ])("with %s violates the contract", async (_what, play) => {
     const { answered } = await expectFailure({ code: "upstream_contract", play });
     expect(answered).toEqual([true, true]);
   });
 
-  test.each(["gzip", "GZIP"])(
-    "with encoding %s is read, although the request didn't accept it",
-    async (coding) => {
-      const { upstream } = createBench({ baseUrl: stub.url });
-      stub.next(answer(200, gzipSync(whole), { "Content-Encoding": coding }));
-      await expect(check(upstream)).resolves.toEqual(PRICED);
-    },
-  );
+  test("in gzip is read, although the request didn't accept it", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    stub.next(answer(200, gzipSync(whole), { "Content-Encoding": "gzip" }));
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+  });
 
   test("with a list wrapped 20,000 times violates the contract", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
@@ -319,7 +297,7 @@ describe("a body", () => {
   });
 
   test("that is a gzip bomb is rejected without using much memory", async () => {
-    const bomb = gzipSync(Buffer.alloc(200 * MIB, 0x20));
+    const bomb = gzipSync(Buffer.alloc(64 * MIB, 0x20));
     expect(bomb.length).toBeLessThan(MIB);
     const before = process.memoryUsage();
     await expectFailure({
@@ -328,49 +306,29 @@ describe("a body", () => {
     });
     const after = process.memoryUsage();
     expect(after.arrayBuffers + after.external - before.arrayBuffers - before.external).toBeLessThan(
-      64 * MIB,
+      16 * MIB,
     );
   });
 
   test.each<[string, string]>([
     ["with its length", head(200, { "Content-Length": String(50 * MIB) })],
-    ["without a length", head(200, {})],
-    ["with an error status", head(500, {})],
+    ["without a length", head(500, {})],
   ])("of 50 MB %s is rejected early", async (_what, first) => {
     await expectFailure({ code: "upstream_failed", play: flood(50 * MIB, first) });
     expect(stub.sockets[0]?.bytesWritten).toBeLessThan(16 * MIB);
   });
-
-  test("from JSONTestSuite is parsed if it is valid and rejected if it isn't, and nothing crashes", async () => {
-    const { upstream, lines } = createBench({ baseUrl: stub.url });
-    const documents = jsonSuite();
-    const misread = "The registry service's answer wasn't understood (its body).";
-    const wrong: string[] = [];
-    for (const { name, bytes } of documents) {
-      stub.next(answer(200, bytes));
-      const { code, detail } = await refusalOf(check(upstream));
-      const isSyntax = code === "upstream_contract" && detail === misread;
-      if (name.startsWith("y_") && isSyntax) wrong.push(name);
-      if (name.startsWith("n_") && !isSyntax) wrong.push(name);
-      if (code !== "upstream_contract") wrong.push(name);
-    }
-    expect(wrong).toEqual([]);
-    expect(documents.length).toBe(318);
-    expect(lines.filter((line) => line.includes("marrow"))).toEqual([]);
-  });
 });
 
 describe("a status", () => {
-  test.each([
-    201, 202, 203, 204, 205, 206, 207, 226, 300, 304, 305, 400, 402, 404, 405, 406, 407, 408, 409, 410, 411,
-    412, 413, 414, 415, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 431, 451, 499, 500, 501, 502, 503,
-    504, 505, 507, 508, 511, 520, 530, 599, 600, 999,
-  ])("of %i is a failure, whatever the body", async (status) => {
-    const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
-    const bench = await expectFailure({ code: "upstream_failed", play: answer(status, body) });
-    expect(bench.pausesMs).toEqual([]);
-    expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
-  });
+  test.each([201, 204, 304, 404, 422, 500, 503, 999])(
+    "of %i is a failure, whatever the body",
+    async (status) => {
+      const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
+      const bench = await expectFailure({ code: "upstream_failed", play: answer(status, body) });
+      expect(bench.pausesMs).toEqual([]);
+      expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
+    },
+  );
 
   test("of 200 with success: false is a failure that reveals nothing", async () => {
     await expectFailure({
@@ -390,13 +348,7 @@ describe("a status", () => {
 
   test.each<[string, number, Readonly<Record<string, string>>]>([
     ["a number of seconds", 7000, { "Retry-After": "7" }],
-    ["zero seconds", 1000, { "Retry-After": "0" }],
-    ["an hour in seconds", 300_000, { "Retry-After": "3600" }],
-    ["an absurd number", 300_000, { "Retry-After": "999999999999" }],
     ["a date", 30_000, { "Retry-After": "Fri, 20 Mar 2026 00:00:30 GMT" }],
-    ["a past date", 1000, { "Retry-After": "Thu, 19 Mar 2026 00:00:30 GMT" }],
-    ["a negative number", 60_000, { "Retry-After": "-1" }],
-    ["a word", 60_000, { "Retry-After": "marrow" }],
     ["nothing", 60_000, {}],
   ])("of 429 with %s in Retry-After pauses the credential for %i ms", async (_what, pauseMs, headers) => {
     const { upstream, pausesMs, lines, answered, credentials } = createBench({
@@ -421,10 +373,8 @@ describe("an error with an ambiguous status", () => {
   test.each<[string, Play]>([
     ["a 403 with its code", json(refusal("rate_limit_exceeded"), 403)],
     ["a 503 with its code", json(refusal("TOO_MANY_REQUESTS"), 503)],
-    ["a 200 with its code", json(refusal("RateLimited"))],
     ["a 503 from a proxy", answer(503, "<h1>Too Many Requests</h1>", { "Content-Type": "text/html" })],
     ["a 403 with only Retry-After", answer(403, "marrow", { "Retry-After": "60" })],
-    ["a 503 with only Retry-After", answer(503, "", { "Retry-After": "60" })],
     [
       "a 403 in gzip",
       answer(403, gzipSync(JSON.stringify(refusal("throttled"))), { "Content-Encoding": "gzip" }),
@@ -495,27 +445,10 @@ describe("a number in a quote", () => {
     return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
   };
 
-  test.each([
-    ["20.20", "20.20"],
-    ["20.2", "20.20"],
-    ["84.00", "84.00"],
-    ["84.0", "84.00"],
-    ["999999999.99", "999999999.99"],
-  ])("such as %s is the price %s, digit by digit", async (written, amount) => {
-    expect(await quoteOf(written)).toEqual({ kind: "wholesale", amount, currency: "USD" });
-  });
-
-  test.each([
-    "84",
-    "2021",
-    "20.210000000000001",
-    "20.2149999999999999999",
-    "2.021e1",
-    "20.210",
-    "1e2",
-    "0.00",
-  ])("such as %s isn't accepted as a price, because it is ambiguous", async (written) => {
-    expect((await refusalOf(quoteOf(written))).code).toBe("upstream_contract");
+  test("is the price digit by digit, and isn't accepted if it is ambiguous", async () => {
+    expect(await quoteOf("20.2")).toEqual({ kind: "wholesale", amount: "20.20", currency: "USD" });
+    for (const written of ["84", "20.210000000000001", "2.021e1"])
+      expect((await refusalOf(quoteOf(written))).code).toBe("upstream_contract");
   });
 });
 
@@ -613,47 +546,15 @@ describe("a refused credential", () => {
 });
 
 describe("an implausible answer", () => {
-  const priced = (pricing: unknown): object => ({ ...AVAILABLE, pricing });
-  const costing = (amount: unknown): object => priced({ amount, currency: "USD" });
-
-  test.each<[string, unknown]>([
-    ["another domain", { ...AVAILABLE, domain: "marrow.af" }],
-    ["no domain", { ...AVAILABLE, domain: undefined }],
-    ["available: true but status taken", { ...AVAILABLE, status: "taken" }],
-    ["available: false but status available", { ...AVAILABLE, available: false }],
-    ["available as a string", { ...AVAILABLE, available: "true" }],
-    ["available as a number", { ...AVAILABLE, available: 1 }],
-    ["no status", { ...AVAILABLE, status: undefined }],
-    ["no price", priced(undefined)],
-    ["a null price", priced(null)],
-    ["a bare amount as the price", priced("12.34")],
-    ["a null amount", costing(null)],
-    ["an amount of zero", costing("0.00")],
-    ["a negative amount", costing("-1.00")],
-    ["three decimals", costing("1.000")],
-    ["one decimal", costing("1.5")],
-    ["an exponent", costing("1e2")],
-    ["an amount that is a number", costing(12.34)],
-    ["a thousands separator", costing("1,234.00")],
-    ["no currency", priced({ amount: "1.00" })],
-    ["a currency in lower case", priced({ amount: "1.00", currency: "usd" })],
-    ["a currency symbol", priced({ amount: "1.00", currency: "$" })],
-    ["a list as data", [AVAILABLE]],
-    ["a wrapped check", { result: AVAILABLE }],
-    ["null as data", null],
-    ["a string as data", "marrow"],
-  ])("with %s violates the contract", async (_what, data) => {
-    await expectFailure({ code: "upstream_contract", play: success(data) });
-  });
-
-  test.each<[string, unknown]>([
-    ["no envelope", AVAILABLE],
-    ["success as a string", { success: "true", data: AVAILABLE }],
-    ["success as a number", { success: 1, data: AVAILABLE }],
-    ["no data", { success: true }],
-    ["a list as the envelope", [{ success: true, data: AVAILABLE }]],
-  ])("with %s violates the contract", async (_what, body) => {
-    await expectFailure({ code: "upstream_contract", play: json(body) });
+  test.each<[string, Play]>([
+    ["another domain", success({ ...AVAILABLE, domain: "marrow.af" })],
+    ["available: true but status taken", success({ ...AVAILABLE, status: "taken" })],
+    ["an amount of zero", success({ ...AVAILABLE, pricing: { amount: "0.00", currency: "USD" } })],
+    ["a string as data", success("marrow")],
+    ["no envelope", json(AVAILABLE)],
+    ["success as a string", json({ success: "true", data: AVAILABLE })],
+  ])("with %s violates the contract", async (_what, play) => {
+    await expectFailure({ code: "upstream_contract", play });
   });
 });
 
@@ -670,11 +571,6 @@ describe("an answer with the credential in a text that is shown", () => {
 
   test.each<[string, (upstream: Values) => Promise<unknown>, (text: string) => object]>([
     ["a tier", (upstream) => upstream.tier(ask()), (text) => ({ current_tier: `Tier ${text}` })],
-    [
-      "a status",
-      (upstream) => upstream.domain(ask(), KABUL),
-      (text) => ({ ...record, status: text, nameservers: [] }),
-    ],
     [
       "a nameserver, in lower case",
       (upstream) => upstream.domain(ask(), KABUL),

@@ -153,4 +153,5 @@ test("an error of any size or depth is classified, but only its beginning is exa
   const wide = Array.from({ length: 100_000 }, () => "x".repeat(50));
   expect(meaning(503, [...wide, "rate limit"])).toBe("failure");
   expect(meaning(503, { error: { code: "rate_limited" }, wide })).toBe("limit");
+  expect(meaning(503, { deep, error: { code: "rate_limited" } })).toBe("limit");
 });

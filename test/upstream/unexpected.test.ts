@@ -4,7 +4,7 @@ import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 import type { Operation } from "../../src/upstream/vocabulary.js";
 import { createUnexpected, type Unexpected } from "../../src/upstream/unexpected.js";
-import { parseWrittenJson } from "../../src/upstream/written-json.js";
+import { parseJson } from "../../src/upstream/body.js";
 
 let clock: FakeClock;
 let lines: string[];
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 function answer(operation: Operation, data: unknown, beside: object = {}): string[] {
-  const body = parseWrittenJson(JSON.stringify({ success: true, data, ...beside }));
+  const body = parseJson(JSON.stringify({ success: true, data, ...beside }));
   unexpected.inAnswer(operation, body, ["the-key", "the-secret", "kabul.af", "kabul"]);
   return unexpected.list().map(({ what }) => what);
 }

@@ -20,14 +20,14 @@ import {
   RECORD,
   TIER,
 } from "../../src/upstream/vocabulary.js";
-import { parseWrittenJson } from "../../src/upstream/written-json.js";
+import { parseJson } from "../../src/upstream/body.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
 type Spellings = Readonly<Record<string, readonly string[]>>;
 
 function unexpectedIn(operation: Operation, data: unknown): string[] {
   const unexpected = createUnexpected(new FakeClock(), recordingLog([]));
-  unexpected.inAnswer(operation, parseWrittenJson(JSON.stringify({ success: true, data })), []);
+  unexpected.inAnswer(operation, parseJson(JSON.stringify({ success: true, data })), []);
   return unexpected.list().map(({ what }) => what);
 }
 

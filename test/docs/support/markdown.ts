@@ -1,5 +1,5 @@
 /** Reads the README and the pages in docs/: links, headings, code blocks and tables. */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -14,7 +14,7 @@ export const PAGES: readonly string[] = [
     .map((name) => `docs/${name}`),
 ];
 
-/** `UPDATE_DOCS=1` rewrites what can be generated instead of comparing it. */
+/** `UPDATE_DOCS=1` retakes the picture. */
 export const UPDATES = process.env["UPDATE_DOCS"] === "1";
 
 export function read(page: string): string {
@@ -69,13 +69,4 @@ function cellsOf(line: string): string[] {
     .slice(1, line.lastIndexOf("|"))
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim());
-}
-
-/** Replaces the rows of the table. Prettier aligns them. */
-export function writeTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
-  const lines = read(page).split("\n");
-  const start = lines.findIndex((line) => cellsOf(line).join() === columns.join());
-  const old = tableOf(read(page), ...columns);
-  lines.splice(start + 2, old.length, ...rows.map((cells) => `| ${cells.join(" | ")} |`));
-  writeFileSync(`${ROOT}${page}`, lines.join("\n"));
 }

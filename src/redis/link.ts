@@ -3,8 +3,8 @@ import { Redis, type RedisOptions } from "ioredis";
 import { z } from "zod";
 import { type Clock, every, pause } from "../clock.js";
 import type { Log } from "../logger.js";
-import { RedisGoneError, type RedisLink, type RedisState } from "../redis.js";
-import { NO_CLUSTER, parseRedisAddress } from "../redis-address.js";
+import { RedisGoneError, type RedisLink, type RedisState } from "./redis.js";
+import { NO_CLUSTER, parseRedisAddress } from "./address.js";
 import type { Secret } from "../secret.js";
 
 interface RedisSettings {

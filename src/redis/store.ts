@@ -4,7 +4,7 @@ import { BoundedMap } from "../bounded-map.js";
 import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
 import type { RecordKind, Records } from "../record-file.js";
-import type { RedisLink } from "../redis.js";
+import type { RedisLink } from "./redis.js";
 import type { SavedFile } from "../saved-file.js";
 import { acts } from "../staff/audit.js";
 import { signedCarts } from "../staff/signed-cart.js";
