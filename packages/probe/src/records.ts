@@ -1,72 +1,48 @@
 /** Finds domain records in an answer by the names of their fields, also of those that the service may miss. */
-import { isFields, normalized } from "./json.js";
-import { pathTo } from "./shapes.js";
+import { type Role, ROLES } from "./answers.js";
+import { isFields, isList, pathTo } from "./shapes.js";
 
-/** By normalized names: the usual ones, and those that clearly mean the same, although the service may not read them. The first match counts. */
-const NAMES = {
-  expiry: /expir|^validuntil$/,
-  autoRenew: /autorenew|renewauto/,
-  registered: /regist(?:ered|ration)|creat/,
-  nameservers: /^(?:nameservers?|ns|dns|hosts)$/,
+/** The usual names without case, `_`, `-` and spaces, and those that clearly mean the same, although the service may not read them. */
+const NAMES: Readonly<Record<Role, RegExp>> = {
+  domain: /^(?:domain|name|domainname|fqdn)$/,
   status: /^(?:status|state|domainstatus)$/,
-  name: /^(?:domain|name|domainname|fqdn)$/,
-} as const;
-
-export type Role = keyof typeof NAMES;
-
-const ROLES: readonly Role[] = ["expiry", "autoRenew", "registered", "nameservers", "status", "name"];
-
-/** As people and the sandbox's settings list them. */
-export const ROLE_ORDER: readonly Role[] = [
-  "name",
-  "status",
-  "expiry",
-  "registered",
-  "autoRenew",
-  "nameservers",
-];
-
-function isLike(role: Role, key: string): boolean {
-  return NAMES[role].test(normalized(key));
-}
-
-interface RawField {
-  readonly key: string;
-  readonly value: unknown;
-}
+  expiresAt: /expir|^validuntil$/,
+  registeredAt: /regist(?:ered|ration)|creat/,
+  autoRenew: /autorenew|renewauto/,
+  nameservers: /^(?:nameservers?|ns|dns|hosts)$/,
+};
 
 export interface RawRecord {
   /** The field that contains the record, or null. */
   readonly wrapper: string | null;
-  readonly fields: ReadonlyMap<Role, RawField>;
+  readonly fields: ReadonlyMap<Role, { readonly key: string; readonly value: unknown }>;
 }
 
 /** The record in a value, directly or one level deep, or null. */
 export function recordIn(value: unknown): RawRecord | null {
-  const own = fieldsIn(value);
-  if (own.size >= 2) return { wrapper: null, fields: own };
   if (!isFields(value)) return null;
-  for (const [key, inner] of Object.entries(value)) {
+  const candidates = [[null, value] as const, ...Object.entries(value)];
+  for (const [wrapper, inner] of candidates) {
     const fields = fieldsIn(inner);
-    if (fields.size >= 2) return { wrapper: key, fields };
+    if (fields.size >= 2) return { wrapper, fields };
   }
   return null;
 }
 
-function fieldsIn(value: unknown): Map<Role, RawField> {
-  const found = new Map<Role, RawField>();
-  if (!isFields(value)) return found;
-  for (const [key, inner] of Object.entries(value)) {
-    const role = ROLES.find((one) => !found.has(one) && isLike(one, key));
-    if (role === undefined || (role === "name" && typeof inner !== "string")) continue;
-    found.set(role, { key, value: inner });
+function fieldsIn(value: unknown): RawRecord["fields"] {
+  const found = new Map<Role, { key: string; value: unknown }>();
+  for (const [key, inner] of isFields(value) ? Object.entries(value) : []) {
+    const name = key.toLowerCase().replaceAll(/[_\- ]/g, "");
+    const role = ROLES.find((one) => !found.has(one) && NAMES[one].test(name));
+    if (role !== undefined && (role !== "domain" || typeof inner === "string"))
+      found.set(role, { key, value: inner });
   }
   return found;
 }
 
-/** Whether the record has every field that the document promises. */
-export function isWhole({ fields }: RawRecord): boolean {
-  return fields.size === ROLES.length;
+/** Whether a record has every field that the document promises. */
+export function isWhole(record: RawRecord | null): boolean {
+  return record?.fields.size === ROLES.length;
 }
 
 export interface RawList {
@@ -77,20 +53,19 @@ export interface RawList {
   readonly beside: readonly string[];
 }
 
-const MAX_DEPTH = 4;
-
 /** The list in `data` that contains records or names, otherwise the first list, or null. */
 export function listIn(data: unknown): RawList | null {
   const lists = listsIn(data, "", 0);
   return lists.find(({ items: [first] }) => isNameOrRecord(first)) ?? lists[0] ?? null;
 }
 
+const MAX_DEPTH = 4;
+
 function listsIn(data: unknown, path: string, depth: number): RawList[] {
-  if (Array.isArray(data)) return [{ path, items: data, beside: [] }];
+  if (isList(data)) return [{ path, items: data, beside: [] }];
   if (!isFields(data) || depth >= MAX_DEPTH) return [];
-  const names = Object.keys(data);
   return Object.entries(data).flatMap(([key, inner]) => {
-    const others = names.filter((name) => name !== key);
+    const others = Object.keys(data).filter((name) => name !== key);
     return listsIn(inner, pathTo(path, key), depth + 1).map((list) => ({
       ...list,
       beside: [...list.beside, ...others],

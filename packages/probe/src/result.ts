@@ -1,23 +1,9 @@
-/** The probe's result: a verdict, the calls, the findings, and the sandbox settings that behave the same. */
-import { all, type CallResult, type Contact, isUnderstood } from "./contact.js";
-import { type Finding, findings, limitFieldsOf } from "./findings.js";
+/** The probe's result: a verdict, the calls, the findings, and the sandbox settings that behave the same; as JSON, or as a table for a terminal. */
+import type { Call, Contact } from "./answers.js";
+import { type Finding, findings, limitFieldsOf } from "./points.js";
 import { nameShown } from "./shapes.js";
 
-export interface CallReport {
-  readonly operation: string;
-  readonly request: string;
-  readonly asked: string;
-  readonly status: number | null;
-  /** The media type of the body. */
-  readonly mediaType: string | null;
-  /** Names of response headers that describe a rate limit. */
-  readonly limitFields: readonly string[];
-  readonly outcome: "understood" | "not understood" | "rate limited" | "access denied" | "no answer";
-  /** What the service noticed in the answer without understanding it. */
-  readonly unexpected: readonly string[];
-  /** The service's error, or null if it understood the answer. */
-  readonly detail: string | null;
-}
+type CallReport = ReturnType<typeof reportOf>;
 
 export interface Result {
   readonly upstream: string;
@@ -30,51 +16,107 @@ export interface Result {
 }
 
 export function resultOf(contact: Contact, upstream: string): Result {
-  const calls = all(contact).map((call) => reportOf(call, contact));
+  const reports = Object.values<Call>(contact.calls).map(reportOf);
   const points = findings(contact);
   const fails =
-    points.some(({ copes }) => copes === false) || calls.some(({ outcome }) => outcome === "not understood");
-  const isComplete = calls.every(({ outcome }) => outcome === "understood");
-  const shapes = points.flatMap(({ point, fits: [first] }): [string, string | number][] =>
-    first === undefined ? [] : [[point, first]],
-  );
+    points.some(({ copes }) => copes === false) ||
+    reports.some(({ outcome }) => outcome === "not understood");
+  const isComplete = reports.every(({ outcome }) => outcome === "understood");
   return {
     upstream,
     verdict: fails ? "fails" : isComplete ? "copes" : "incomplete",
-    calls,
+    calls: reports,
     points,
-    shapes: Object.fromEntries(shapes),
+    shapes: Object.fromEntries(
+      points.flatMap(({ point, fits: [first] }) => (first === undefined ? [] : [[point, first]])),
+    ),
   };
 }
 
-function reportOf(call: CallResult<unknown>, { isOwn, unexpected }: Contact): CallReport {
-  const { operation, request, asked, answer } = call;
+function reportOf({ operation, request, asked, answer, unexpected, error }: Call) {
   const type = answer?.headers["content-type"];
-  const mediaType = typeof type === "string" ? (/^[a-z]+\/[a-z.+-]+/i.exec(type)?.[0] ?? null) : null;
-  const isLost = operation === "domain" && isOwn && isUnderstood(call) && call.outcome.value === null;
   return {
     operation,
     request,
     asked,
     status: answer?.status ?? null,
-    mediaType,
+    mediaType: typeof type === "string" ? (/^[a-z]+\/[a-z.+-]+/i.exec(type)?.[0] ?? null) : null,
+    /** Names of response headers that describe a rate limit. */
     limitFields: answer === null ? [] : limitFieldsOf(answer.headers).map(nameShown),
-    unexpected: unexpected.flatMap((one) => (one.operation === operation ? [one.what] : [])),
-    outcome: isLost ? "not understood" : outcomeOf(call),
-    detail: isLost
-      ? "One of the account's own domains was read as not managed."
-      : "code" in call.outcome
-        ? call.outcome.detail
-        : null,
+    outcome: outcomeOf(answer, error),
+    /** What the service noticed in the answer without understanding it. */
+    unexpected,
+    /** The service's error, or null if it understood the answer. */
+    detail: error?.detail ?? null,
   };
 }
 
-function outcomeOf(call: CallResult<unknown>): CallReport["outcome"] {
-  if (isUnderstood(call)) return "understood";
-  const { answer } = call;
+function outcomeOf(answer: Call["answer"], error: Call["error"]) {
+  if (error === null) return "understood";
   if (answer?.kind === "limit") return "rate limited";
   if (answer?.kind === "credential" || answer?.kind === "access") return "access denied";
   // A body that can't be read is an answer, too.
-  const isAnswered = answer !== null || ("code" in call.outcome && call.outcome.code === "upstream_contract");
-  return isAnswered ? "not understood" : "no answer";
+  return answer !== null || error.code === "upstream_contract" ? "not understood" : "no answer";
+}
+
+const VERDICTS: Readonly<Record<Result["verdict"], string>> = {
+  copes: "The service copes with everything that was seen.",
+  fails: "The service cannot handle something that was seen.",
+  incomplete: "The service copes with everything that was seen, but not every call was answered.",
+};
+
+export function tableOf({ upstream, verdict, calls, points }: Result): string {
+  return [
+    `First contact with ${upstream}`,
+    "",
+    ...linesOf([30, 38, 6, 40], ["call", "question", "status", "the service"], calls.map(callRow)),
+    "",
+    ...linesOf([19, 32, 10, 50, 5], ["point", "left open", "assumed", "seen", "copes"], points.map(pointRow)),
+    "",
+    VERDICTS[verdict],
+  ].join("\n");
+}
+
+function callRow({ request, asked, status, outcome, detail, unexpected, limitFields }: CallReport): string[] {
+  const service = [
+    outcome,
+    ...(detail === null ? [] : [detail]),
+    ...(unexpected.length === 0 ? [] : [`not expected: ${unexpected.join(", ")}`]),
+    ...(limitFields.length === 0 ? [] : [`limit fields: ${limitFields.join(", ")}`]),
+  ];
+  return [request, asked, String(status ?? "-"), service.join(": ")];
+}
+
+function pointRow({ point, section, about, assumed, seen, fits, copes, how }: Finding): string[] {
+  const played = fits.length === 0 ? "the sandbox has no such setting" : fits.join(" or ");
+  return [
+    `§${section} ${point}`,
+    about,
+    String(assumed),
+    seen === null ? `not seen; would be shown by ${how}` : `${seen} (${played})`,
+    copes === null ? "-" : copes ? "yes" : "NO",
+  ];
+}
+
+/** A table whose cells are broken at spaces to fit the widths of the columns. */
+function linesOf(widths: readonly number[], titles: readonly string[], rows: readonly string[][]): string[] {
+  const line = (texts: readonly string[]): string =>
+    widths
+      .map((width, at) => (texts[at] ?? "").padEnd(width))
+      .join("  ")
+      .trimEnd();
+  return [
+    line(titles),
+    line(widths.map((width) => "-".repeat(width))),
+    ...rows.flatMap((row) => {
+      const cells = row.map((text, at) => wrapped(text, widths[at] ?? 0));
+      const height = Math.max(...cells.map(({ length }) => length));
+      return Array.from({ length: height }, (_, at) => line(cells.map((cell) => cell[at] ?? "")));
+    }),
+  ];
+}
+
+/** A word that is longer than the width gets a line of its own. */
+function wrapped(text: string, width: number): readonly string[] {
+  return text.match(new RegExp(`\\S.{0,${width - 1}}(?!\\S)|\\S+`, "g")) ?? [];
 }

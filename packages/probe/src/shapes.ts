@@ -2,10 +2,28 @@
  * Describes answers without revealing their values: types, formats, field names and machine-readable words. Everything that the probe prints
  * about an answer comes from here.
  */
-import { isFields, isWrittenNumber } from "./json.js";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a value is a JSON object. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
 
 export function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
+}
+
+/** Whether a value is absent, null, or without contents. */
+export function isEmpty(value: unknown): boolean {
+  if (isList(value) || isFields(value)) return Object.keys(value).length === 0;
+  return value === undefined || value === null || value === "";
+}
+
+/** A number with a fraction or an exponent, with its original digits; the service parses it as an object of a class. */
+export function isWrittenNumber(value: unknown): value is { readonly text: string } {
+  if (typeof value !== "object" || value === null || isList(value) || isFields(value)) return false;
+  return "text" in value && typeof value.text === "string";
 }
 
 /** Letters joined by `_` or `-`, with up to two digits at the end. A domain name or an account number doesn't match. */
@@ -20,7 +38,13 @@ export function nameShown(key: string): string {
 
 /** Distinct field names, with a count of those that are left out. */
 export function namesShown(keys: readonly string[]): string {
-  return listed([...new Set(keys.map(nameShown))]);
+  return listed(keys.map(nameShown));
+}
+
+function listed(texts: readonly string[]): string {
+  const names = [...new Set(texts)].sort();
+  const more = names.length > MAX_NAMES ? `, ${names.length - MAX_NAMES} more` : "";
+  return names.length === 0 ? "no field" : names.slice(0, MAX_NAMES).join(", ") + more;
 }
 
 /** One word, or two as in "Pending transfer". Longer text could be a sentence about somebody. */
@@ -40,36 +64,35 @@ export function formOf(value: unknown): string {
   if (typeof value === "number") return "whole number";
   if (typeof value === "boolean") return "true or false";
   if (typeof value === "string") return value === "" ? "empty text" : `text ${masked(value)}`;
-  if (Array.isArray(value)) return value.length === 0 ? "empty list" : `list of ${kindOf(value[0])}s`;
-  return isFields(value) && Object.keys(value).length === 0 ? "empty object" : "object";
+  if (isList(value)) return value.length === 0 ? "empty list" : `list of ${kindOf(value[0])}s`;
+  return isEmpty(value) ? "empty object" : "object";
 }
 
 function kindOf(value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "list";
+  if (isList(value)) return "list";
   return typeof value === "string" ? "text" : typeof value;
 }
 
 const DATE_LIKE = /^\d{1,4}[-/]\d|^\d{1,2}\.\d{1,2}\.\d{4}|^\d{2}-[A-Za-z]{3}-/;
+/** All but the T and Z of a timestamp. */
+const LETTER_OF_DATE = /(?!(?<=9)T(?=9)|(?<=9)Z$)\p{L}/gu;
 
-/** Replaces digits with `9` and letters with `a`, apart from the T and Z of a timestamp. */
+/** Replaces digits with `9` and letters with `a`. */
 function masked(text: string): string {
   const cut = text.slice(0, MAX_NAME_LENGTH);
-  if (DATE_LIKE.test(cut)) {
-    return cut.replaceAll(/(?<=\d)T(?=\d)|(?<=\d)Z$|\d|\p{L}/gu, (one) =>
-      one === "T" || one === "Z" ? one : /\d/.test(one) ? "9" : "a",
-    );
-  }
+  if (DATE_LIKE.test(cut)) return cut.replaceAll(/\d/g, "9").replaceAll(LETTER_OF_DATE, "a");
   // The number of decimals is the format of an amount; the other digits would reveal its size.
   return cut
-    .replaceAll(/(?<!\.)\d+/g, "9")
-    .replaceAll(/(?<=\.)\d+/g, (digits) => "9".repeat(digits.length))
+    .replaceAll(/\.?\d+/g, (digits) => (digits.startsWith(".") ? digits.replaceAll(/\d/g, "9") : "9"))
     .replaceAll(/\p{L}+/gu, "a");
 }
 
 export interface Leaf {
   /** Such as `quote.price.amount`, made of names that may be shown. */
   readonly path: string;
+  /** The last name of the path. */
+  readonly name: string;
   readonly value: unknown;
 }
 
@@ -78,7 +101,8 @@ const MAX_FIELDS = 100;
 
 /** Every value that isn't an object, without the contents of lists. */
 export function leavesOf(value: unknown, path = "", depth = 0): Leaf[] {
-  if (!isFields(value) || depth >= MAX_DEPTH) return path === "" ? [] : [{ path, value }];
+  if (!isFields(value) || depth >= MAX_DEPTH)
+    return path === "" ? [] : [{ path, name: path.slice(path.lastIndexOf(".") + 1), value }];
   return Object.entries(value)
     .slice(0, MAX_FIELDS)
     .flatMap(([key, inner]) => leavesOf(inner, pathTo(path, key), depth + 1));
@@ -88,16 +112,6 @@ export function pathTo(path: string, key: string): string {
   return path === "" ? nameShown(key) : `${path}.${nameShown(key)}`;
 }
 
-/** The last name of a path. */
-export function lastOf(path: string): string {
-  return path.slice(path.lastIndexOf(".") + 1);
-}
-
 export function pathsShown(leaves: readonly Leaf[]): string {
-  return listed([...new Set(leaves.map(({ path }) => path))]);
-}
-
-function listed(names: readonly string[]): string {
-  const more = names.length > MAX_NAMES ? `, ${names.length - MAX_NAMES} more` : "";
-  return names.length === 0 ? "no field" : names.slice(0, MAX_NAMES).join(", ") + more;
+  return listed(leaves.map(({ path }) => path));
 }

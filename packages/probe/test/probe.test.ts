@@ -1,32 +1,23 @@
-/** The probe against the sandbox with every preset and every single setting: it reports correctly what it saw, and reveals nothing private. */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { readFileSync } from "node:fs";
-import { parse } from "yaml";
-import { z } from "zod";
+/** The probe against the sandbox, and against an upstream that the sandbox can't play: it reports correctly what it saw, and reveals nothing private. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { createServer } from "node:http";
 import { systemClock } from "../../../src/clock.js";
 import { type Config, readConfig } from "../../../src/config/env.js";
 import { probe } from "../../../src/probe/probe.js";
-import type { Result } from "../src/result.js";
-import { tableOf } from "../src/table.js";
-import { openPoints, type ShapeSettings, type Switch } from "../../sandbox/src/open-points.js";
+import { fixedSecret } from "../../../src/secret.js";
+import { OPEN_POINTS, openPoints, type Switch } from "../../sandbox/src/open-points.js";
 import { PRESET_NAMES, type ShapeChoice, shapeSettings } from "../../sandbox/src/presets.js";
 import { type Credential, type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
-import { fixedSecret } from "../../../src/secret.js";
+import { type Result, tableOf } from "../src/result.js";
 
 const WIDE = { limit: 1_000_000, windowMs: 60_000 };
-const ENDPOINTS = [
-  "GET /api/v1/account/balance",
-  "GET /api/v1/account/tier",
-  "GET /api/v1/domains",
-  "GET /api/v1/domains/{domain}",
-  "POST /api/v1/domains/check",
-  "POST /api/v1/pricing",
-];
 
 let sandbox: Sandbox;
-
 beforeAll(async () => {
   sandbox = await startSandbox({ rateLimit: WIDE });
+});
+afterEach(() => {
+  sandbox.control.setRateLimit(WIDE);
 });
 afterAll(() => sandbox.close());
 
@@ -36,278 +27,265 @@ function config(env: Readonly<Record<string, string>> = {}): Config {
   return read.config;
 }
 
-const SHIPPED = config();
+const sourceOf = ({ key, secret }: Credential) => ({ key: fixedSecret(key), secret: fixedSecret(secret) });
 
-/** Probes with a credential that hasn't been used before. */
-async function probeAs(
+/** What the answers to the resellers contain, and what the probe asks about. */
+const PRIVATE = new RegExp(
+  [
+    "RS-|1843|500\\.00|25210|312|39\\.39|19\\.7|3939|1970|USD|EUR|Bronze|Silver|Gold|Platinum|20\\d\\d|sandbox-dns|hosting",
+    "khyber|bamyan|herat|pamir|saffron|lapis|kabul|noor|balkh|aryana|hindukush|bazaar|client-|wien|teppich|storefront-|nic\\.",
+  ].join("|"),
+);
+
+/** Probes the sandbox with these shapes and a credential that hasn't been used before. */
+async function probeWith(
+  shapes: ShapeChoice,
   reseller = "demo",
-  settings: { readonly config?: Config; readonly prepare?: (credential: Credential) => void } = {},
-): Promise<{ result: Result; routes: Readonly<Record<string, number>>; credential: Credential }> {
+  settings = config(),
+  prepare?: (credential: Credential) => void,
+) {
+  sandbox.control.setShapes(shapes);
   const credential = sandbox.control.createCredential(reseller);
-  settings.prepare?.(credential);
-  const result = await probe({
-    config: settings.config ?? SHIPPED,
-    upstream: {
-      baseUrl: sandbox.url,
-      active: { key: fixedSecret(credential.key), secret: fixedSecret(credential.secret) },
-    },
-    live: null,
-    clock: systemClock,
-  });
+  prepare?.(credential);
+  const upstream = { baseUrl: sandbox.url, active: sourceOf(credential) };
+  const result = await probe(settings, upstream, true);
+  const printed = JSON.stringify(result) + tableOf(result);
+  expect(printed).not.toMatch(PRIVATE);
+  for (const word of [credential.key, credential.secret]) expect(printed).not.toContain(word);
   const stats = sandbox.stats().credentials.find(({ key }) => key === credential.key);
-  if (!stats?.revoked) sandbox.control.revoke(credential.key);
-  return { result, routes: stats?.byRoute ?? {}, credential };
+  return { result, stats };
 }
 
-type Fits = Readonly<Record<Switch, readonly (string | number)[] | null>>;
-
-/** What six calls for the demo reseller can show about these settings at most; null: nothing. */
-function visible(set: ShapeSettings): Fits {
-  const isWhole = set.listItems === "records" || set.listItems === "wrapped";
-  const isRefused = isWhole && [404, 403, "refusal-in-200"].includes(set.notManaged);
-  const isJson = isRefused && set.errorFields !== "text";
-  // 39.39 for two years, so 19.70 for one.
-  const hasUnit = ["unit", "unit-and-total", "per-year"].includes(set.quoteFields);
-  const isFraction = set.quoteAmount === "number" || set.quoteAmount === "padded-number";
-  return {
-    envelope: [set.envelope],
-    takenStatus: [set.takenStatus],
-    takenPricing: [set.takenPricing],
-    checkEcho: [set.checkEcho],
-    recordFields: [set.recordFields],
-    recordWrapper: isWhole ? null : [set.recordWrapper],
-    dates: [set.dates],
-    autoRenew: [set.autoRenew],
-    nameservers: [set.nameservers],
-    tierFields: [set.tierFields],
-    topTier: null,
-    quoteFields: [set.quoteFields],
-    quoteAmount: isFraction
-      ? hasUnit
-        ? [set.quoteAmount]
-        : ["number", "padded-number"]
-      : set.quoteAmount === "minor-units"
-        ? ["minor-units", "number"]
-        : [set.quoteAmount],
-    quoteEcho: [set.quoteEcho],
-    statusWords: [set.statusWords],
-    checkYears:
-      set.checkEcho === "none"
-        ? null
-        : set.checkYears === "ignored"
-          ? ["ignored"]
-          : ["optional", "required", "bounded"],
-    quoteYears: null,
-    listWrapper: [set.listWrapper],
-    listItems: [set.listItems],
-    // Only complete records contain the registration date.
-    listOrder: isWhole || set.listOrder === "name" ? [set.listOrder] : ["given", "newest"],
-    listPaging: [set.listPaging],
-    notManaged: isWhole ? [set.notManaged] : null,
-    errorFields: isRefused ? [set.errorFields] : null,
-    errorFlag: isJson ? [set.errorFlag] : null,
-    // The single word "forbidden" is the same in both spellings.
-    errorCodes: !isJson
-      ? null
-      : set.notManaged === 403 && ["snake", "kebab"].includes(set.errorCodes)
-        ? ["snake", "kebab"]
-        : [set.errorCodes],
-    credentialStatus: null,
-    accessStatus: null,
-    inputStatus: null,
-    limitStatus: null,
-    retryAfter: null,
-    restoreRenewal: null,
-    limitFields: null,
-  };
-}
-
-/** The points that the service can't handle. */
-function failing(set: ShapeSettings): Switch[] {
-  const isDoubtful = ["unit", "per-year"].includes(set.quoteFields) || set.quoteAmount === "minor-units";
-  const quote: Switch[] = isDoubtful ? ["quoteFields", "quoteAmount", "quoteEcho"] : [];
-  return set.checkEcho === "years" && set.checkYears === "ignored" ? [...quote, "checkYears"] : quote;
-}
-
-function fitsOf({ points }: Result): unknown {
-  return Object.fromEntries(points.map(({ point, seen, fits }) => [point, seen === null ? null : fits]));
-}
-
-function pointOf({ points }: Result, name: Switch): Result["points"][number] {
+function pointOf({ points }: Result, name: string): Result["points"][number] {
   const found = points.find(({ point }) => point === name);
-  if (found === undefined) throw new Error(`the probe result doesn't contain ${name}`);
+  if (found === undefined) throw new Error(`the result doesn't contain ${name}`);
   return found;
 }
 
-const world = z.object({
-  resellers: z.array(
-    z.object({
-      accountNumber: z.string(),
-      balance: z.string(),
-      creditLimit: z.string(),
-      domains: z.array(z.object({ name: z.string(), registered: z.string() })).default([]),
-    }),
-  ),
-  tiers: z.array(z.object({ name: z.string() })),
-});
-const { resellers, tiers } = world.parse(
-  parse(readFileSync(new URL("../../../config/sandbox.yaml", import.meta.url), "utf8")),
+const unseen = ({ points }: Result) => points.flatMap(({ point, seen }) => (seen === null ? [point] : []));
+
+test.each(PRESET_NAMES)(
+  "with the preset %s, makes each call once, copes, and says how the sandbox can play the same",
+  async (preset) => {
+    const { result, stats } = await probeWith({ preset });
+    expect(stats?.byRoute).toEqual({
+      "GET /api/v1/account/balance": 1,
+      "GET /api/v1/account/tier": 1,
+      "GET /api/v1/domains": 1,
+      "GET /api/v1/domains/{domain}": 1,
+      "POST /api/v1/domains/check": 1,
+      "POST /api/v1/pricing": 1,
+    });
+    const set = shapeSettings({ preset });
+    for (const { point, seen, how, fits, copes } of result.points) {
+      expect([point, how === null, copes]).toEqual([point, seen !== null, seen === null ? null : true]);
+      if (seen !== null) expect([point, fits.includes(set[point])]).toEqual([point, true]);
+    }
+    expect(result.verdict).toBe("copes");
+    expect((await probeWith(shapeSettings(result.shapes))).result).toEqual(result);
+  },
 );
-/** What the answers to the demo reseller contain, and what the probe itself asked about. */
-const PRIVATE = [
-  ...resellers.flatMap(({ accountNumber, balance, creditLimit, domains }) => [
-    accountNumber,
-    balance,
-    creditLimit === "0.00" ? balance : creditLimit,
-    ...domains.flatMap(({ name, registered }) => [name.split(".")[0] ?? name, registered]),
-  ]),
-  ...tiers.map(({ name }) => name),
-  "39.39",
-  "19.7",
-  "3939",
-  "1970",
-  "sandbox-dns",
-  "pamir-hosting",
-  "storefront-probe",
-  "USD",
+
+/** Shown by the tests below. */
+const NEEDS_MORE: readonly Switch[] = [
+  "topTier",
+  "restoreRenewal",
+  "quoteYears",
+  "credentialStatus",
+  "accessStatus",
+  "inputStatus",
+  "limitStatus",
+  "retryAfter",
+  "limitFields",
 ];
+const WITH: Partial<Record<Switch, ShapeChoice>> = {
+  recordWrapper: { listItems: "brief" },
+  checkYears: { checkEcho: "years" },
+};
+const SAME: Readonly<Record<string, readonly string[]>> = {
+  "quoteAmount number": ["number", "padded-number"],
+  "quoteAmount padded-number": ["number", "padded-number"],
+  "quoteAmount minor-units": ["minor-units", "number"],
+  "checkYears optional": ["optional", "required", "bounded"],
+  "checkYears required": ["optional", "required", "bounded"],
+  "checkYears bounded": ["optional", "required", "bounded"],
+};
+const CANNOT_COPE = new Set([
+  "quoteFields unit",
+  "quoteFields per-year",
+  "quoteAmount minor-units",
+  "checkYears ignored",
+]);
 
-function expectNothingRevealed(text: string, credential: Credential): void {
-  for (const word of [credential.key, credential.secret, ...PRIVATE])
-    expect([word, text.includes(word)]).toEqual([word, false]);
-}
+test.each(openPoints().filter(({ name }) => !NEEDS_MORE.includes(name)))(
+  "recognizes each setting of $name",
+  async ({ name, point: { settings } }) => {
+    for (const setting of settings) {
+      const { result } = await probeWith({ ...WITH[name], [name]: setting });
+      const key = `${name} ${setting}`;
+      const copes = !CANNOT_COPE.has(key);
+      expect(pointOf(result, name)).toMatchObject({ point: name, fits: SAME[key] ?? [setting], copes });
+      expect(result.verdict).toBe(copes ? "copes" : "fails");
+    }
+  },
+);
 
-async function expectCorrect(choice: ShapeChoice): Promise<void> {
-  const set = sandbox.control.setShapes(choice);
-  const { result, routes, credential } = await probeAs();
-  expect(fitsOf(result)).toEqual(visible(set));
-  expect(result.points.filter(({ copes }) => copes === false).map(({ point }) => point)).toEqual(
-    openPoints()
-      .map(({ name }) => name)
-      .filter((name) => failing(set).includes(name)),
-  );
-  for (const { seen, how, copes } of result.points) {
-    expect([seen === null, copes === null]).toEqual([how !== null, how !== null]);
-  }
-  expect(result.verdict).toBe(failing(set).length === 0 ? "copes" : "fails");
-  expect(routes).toEqual(Object.fromEntries(ENDPOINTS.map((route) => [route, 1])));
-  expectNothingRevealed(JSON.stringify(result) + tableOf(result), credential);
-
-  sandbox.control.setShapes(shapeSettings(result.shapes));
-  const again = await probeAs();
-  expect(again.result).toEqual(result);
-}
-
-describe("the probe's result", () => {
-  test.each(PRESET_NAMES)(
-    "is complete, correct and replayable by the sandbox with the preset %s",
-    async (preset) => {
-      await expectCorrect({ preset });
-    },
-  );
-
-  const alone = openPoints().flatMap(({ name: point, point: { settings } }) =>
-    settings.slice(1).map((setting) => ({ point, setting })),
-  );
-  test.each(alone)(
-    "is complete, correct and replayable by the sandbox with $point: $setting",
-    async ({ point, setting }) => {
-      await expectCorrect(shapeSettings({ [point]: setting }));
-    },
-  );
+test("reports what no answer showed as not seen", async () => {
+  const errors = ["errorFields", "errorFlag", "errorCodes"] as const;
+  const { result } = await probeWith({});
+  expect(unseen(result).sort()).toEqual([...NEEDS_MORE, "checkYears", "recordWrapper"].sort());
+  // One of the account's own names is requested, so there is no error.
+  const brief = (await probeWith({ listItems: "brief" })).result;
+  expect(unseen(brief).sort()).toEqual([...NEEDS_MORE, "checkYears", "notManaged", ...errors].sort());
+  const only = (await probeWith({ notManaged: "nothing" })).result;
+  expect(unseen(only)).toEqual(expect.arrayContaining([...errors]));
 });
 
-describe("the probe", () => {
-  const shortWindow = (): Config => config({ UPSTREAM_RATE_WINDOW_MS: "200" });
+test.each(OPEN_POINTS.topTier.settings)(
+  "recognizes that at the top tier the next one is %s",
+  async (topTier) => {
+    const { result } = await probeWith({ topTier }, "big");
+    expect(pointOf(result, "topTier")).toMatchObject({ fits: [topTier], copes: true });
+  },
+);
 
-  const limits = (["limitStatus", "retryAfter", "limitFields"] as const).flatMap((point) =>
-    openPoints()
-      .filter(({ name }) => name === point)
-      .flatMap(({ point: { settings } }) => settings.map((setting) => ({ point, setting }))),
-  );
-  test.each(limits)(
-    "recognizes a rate limit with $point: $setting, and doesn't repeat the call",
-    async (one) => {
-      const set = sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
+test("reports a price in a currency without a rate as one that the service can't handle", async () => {
+  const { result } = await probeWith({}, "euro");
+  expect(result.verdict).toBe("fails");
+  expect(pointOf(result, "quoteFields")).toMatchObject({ fits: ["nested"], copes: false });
+});
+
+describe("a refusal", () => {
+  test.each([
+    [429, "seconds", "none"],
+    [403, "date", "x-ratelimit"],
+    [503, "milliseconds", "ratelimit"],
+    [200, "absurd", "none"],
+    [429, "absent", "none"],
+  ] as const)(
+    "by a rate limit with status %i, Retry-After in %s and fields %s is recognized, and nothing is repeated",
+    async (limitStatus, retryAfter, limitFields) => {
       sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
-      try {
-        const { result, routes, credential } = await probeAs("demo", { config: shortWindow() });
-        expect(result.verdict).toBe("incomplete");
-        expect(result.calls.map(({ outcome }) => outcome)).toEqual([
-          "understood",
-          "rate limited",
-          // Only that operation may be limited; once a second one is refused too, none is asked any more.
-          "rate limited",
-          "no answer",
-          "no answer",
-          "no answer",
-        ]);
-        expect(routes).toEqual({ "GET /api/v1/domains": 1 });
-        for (const name of ["limitStatus", "retryAfter", "limitFields"] as const)
-          expect(pointOf(result, name)).toMatchObject({ fits: [set[name]], copes: true });
-        expectNothingRevealed(JSON.stringify(result) + tableOf(result), credential);
-      } finally {
-        sandbox.control.setRateLimit(WIDE);
-      }
+      const shapes = { limitStatus, retryAfter, limitFields };
+      const { result, stats } = await probeWith(shapes, "demo", config({ UPSTREAM_RATE_WINDOW_MS: "200" }));
+      expect(result.verdict).toBe("incomplete");
+      // Only that operation may be limited; once a second one is refused too, none is asked any more.
+      expect(result.calls.map(({ outcome }) => outcome)).toEqual([
+        "understood",
+        "rate limited",
+        "rate limited",
+        "no answer",
+        "no answer",
+        "no answer",
+      ]);
+      expect(stats?.byRoute).toEqual({ "GET /api/v1/domains": 1 });
+      for (const [name, setting] of Object.entries(shapes))
+        expect(pointOf(result, name)).toMatchObject({ fits: [setting], copes: true });
     },
   );
 
-  const refusals = (["credentialStatus", "accessStatus"] as const).flatMap((point) =>
-    openPoints()
-      .filter(({ name }) => name === point)
-      .flatMap(({ point: { settings } }) => settings.map((setting) => ({ point, setting }))),
-  );
-  test.each(refusals)("tries a refused credential once, and recognizes $point: $setting", async (one) => {
-    sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
-    const { result, credential } = await probeAs("demo", {
-      prepare: ({ key }) => {
-        if (one.point === "credentialStatus") sandbox.control.revoke(key);
-        else sandbox.control.setAllowlist(key, ["192.0.2.1"]);
-      },
+  test.each([
+    ...OPEN_POINTS.credentialStatus.settings.map((setting) => ["credentialStatus", setting] as const),
+    ...OPEN_POINTS.accessStatus.settings.map((setting) => ["accessStatus", setting] as const),
+  ])("of the credential is recognized by %s %s, after one call", async (name, setting) => {
+    const { result, stats } = await probeWith({ [name]: setting }, "demo", config(), ({ key }) => {
+      if (name === "credentialStatus") sandbox.control.revoke(key);
+      else sandbox.control.setAllowlist(key, ["192.0.2.1"]);
     });
     expect(result.verdict).toBe("incomplete");
-    expect(pointOf(result, one.point)).toMatchObject({ fits: [one.setting], copes: true });
-    expect(result.calls.map(({ outcome }) => outcome)).toEqual([
-      "access denied",
-      ...Array.from({ length: 5 }, () => "no answer"),
-    ]);
-    expect(sandbox.stats().credentials.find(({ key }) => key === credential.key)?.refused).toBe(1);
+    expect(pointOf(result, name)).toMatchObject({ fits: [setting], copes: true });
+    expect(result.calls[0]?.outcome).toBe("access denied");
+    expect(new Set(result.calls.slice(1).map(({ outcome }) => outcome))).toEqual(new Set(["no answer"]));
+    expect(stats?.refused).toBe(1);
   });
 
-  test.each([422, 400, 200])(
-    "reports a term that the upstream doesn't offer, and recognizes inputStatus: %i",
-    async (setting) => {
-      sandbox.control.setShapes(shapeSettings({ inputStatus: setting }));
-      const retail = {
-        ...SHIPPED.retail,
-        catalog: [{ tld: ".gov.af", scripts: ["latin"] as const, years: { registration: [2] } }],
-      };
-      const { result } = await probeAs("demo", { config: { ...SHIPPED, retail } });
-      expect(result.verdict).toBe("fails");
-      expect(pointOf(result, "inputStatus")).toMatchObject({ fits: [setting], copes: true });
-      expect(result.calls.filter(({ outcome }) => outcome !== "understood")).toMatchObject([
-        { operation: "quote", outcome: "not understood", status: setting },
-      ]);
-    },
-  );
-
-  test("reports a price in a currency without a rate as one that the service can't handle", async () => {
-    sandbox.control.setShapes({});
-    const { result } = await probeAs("euro");
+  test.each(OPEN_POINTS.inputStatus.settings)("of a term with status %i is reported", async (inputStatus) => {
+    const catalog = [{ tld: ".gov.af", scripts: ["latin"] as const, years: { registration: [2] } }];
+    const sold = { ...config(), retail: { ...config().retail, catalog } };
+    const { result } = await probeWith({ inputStatus }, "demo", sold);
     expect(result.verdict).toBe("fails");
-    expect(pointOf(result, "quoteFields")).toMatchObject({ fits: ["nested"], copes: false });
-    // Two names can be in any order by chance.
-    expect(pointOf(result, "listOrder").fits).toContain("given");
+    expect(pointOf(result, "inputStatus")).toMatchObject({ fits: [inputStatus], copes: true });
+    expect(result.calls.filter(({ outcome }) => outcome !== "understood")).toMatchObject([
+      { operation: "quote", outcome: "not understood", status: inputStatus },
+    ]);
+  });
+});
+
+describe("an upstream with personal data where only machine-readable values are expected", () => {
+  const KEY = "a-key-that-is-echoed";
+  const PERSONAL =
+    /khyber|ahmad|karimi|RS-100482|secret-host|example\.org|2027|2019|03\/01|88\.12|88|412|silver|a-key/i;
+  const success = (data: unknown, beside: object = {}) => JSON.stringify({ success: true, data, ...beside });
+  const RECORD = {
+    domain: "khyber.af",
+    status: "held for Ahmad Karimi",
+    expires_at: "03/01/2027",
+    registered_at: "2019-03-14",
+    auto_renew: "Ahmad",
+    nameservers: [{ "ns1.secret-host.af": true }],
+    owner: "karimi@example.org",
+  };
+  const LIST = { notes: ["Ahmad Karimi called"], domains: [RECORD], "RS-100482": { "khyber.af": 1 } };
+  const TAKEN = { domain: "khyber.af", available: false, status: "registered by Ahmad Karimi" };
+  const ANSWERS: Readonly<Record<string, readonly [status: number, body: string]>> = {
+    "/api/v1/domains": [200, success(LIST, { "khyber.af": "x" })],
+    "/api/v1/domains/storefront-probe.af": [
+      404,
+      JSON.stringify({ error: { code: "Khyber is not yours Ahmad", message: KEY } }),
+    ],
+    "/api/v1/domains/check": [200, success({ ...TAKEN, pricing: { amount: "88.12", "khyber.af": 1 } })],
+    "/api/v1/pricing": [200, success({ "khyber.af": { total: "88.12 USD", price: 88.12, per: "ahmad" } })],
+    "/api/v1/account/balance": [200, "<html>RS-100482: 412.00</html>"],
+    "/api/v1/account/tier": [200, success({ level: "Silver", "khyber.af": 3 })],
+  };
+  const server = createServer((request, response) => {
+    const [status, body] = ANSWERS[request.url ?? ""] ?? [500, ""];
+    response.writeHead(status, { "Content-Type": "application/json", "X-RateLimit-Remaining": "412" });
+    response.end(body);
+  });
+  afterAll(() => new Promise((done) => server.close(done)));
+
+  let result: Result;
+  beforeAll(async () => {
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const address = server.address();
+    if (typeof address !== "object" || address === null) throw new Error("the server has no port");
+    const upstream = {
+      baseUrl: `http://127.0.0.1:${address.port}`,
+      active: sourceOf({ key: KEY, secret: "a-secret" }),
+    };
+    result = await probe(config(), upstream, true);
   });
 
-  test.each(openPoints().flatMap(({ name, point }) => (name === "topTier" ? [...point.settings] : [])))(
-    "recognizes that at the top tier the next one is %s",
-    async (setting) => {
-      sandbox.control.setShapes(shapeSettings({ topTier: setting }));
-      const { result } = await probeAs("big");
-      expect(pointOf(result, "topTier")).toMatchObject({ fits: [setting], copes: true });
-      // A hundred numbered names from one day fit every order.
-      expect(pointOf(result, "listOrder").fits).toEqual(["given", "name", "newest"]);
-    },
-  );
+  test("is reported as far as the service can't read it, in words that reveal nothing", () => {
+    expect(JSON.stringify(result) + tableOf(result)).not.toMatch(PERSONAL);
+    expect(result.verdict).toBe("fails");
+    expect(result.calls.map(({ operation, outcome }) => [operation, outcome])).toEqual([
+      ["domains", "understood"],
+      ["domain", "understood"],
+      ["check", "not understood"],
+      ["quote", "not understood"],
+      ["balance", "not understood"],
+      ["tier", "not understood"],
+    ]);
+    expect(tableOf(result)).toMatch(/quoteFields .* NO$/m);
+    expect(tableOf(result)).toContain("cannot handle something that was seen");
+  });
+
+  test.each<[Switch, string, readonly (string | number)[], boolean]>([
+    ["dates", "text 99/99/9999, text 9999-99-99", [], false],
+    ["autoRenew", "text a", [], false],
+    ["nameservers", "list of objects with (not a field name)", [], false],
+    ["recordFields", "domain, status, expires_at, registered_at, auto_renew, nameservers", ["at"], false],
+    ["listWrapper", "domains", ["domains"], true],
+    ["listPaging", "(not a field name), notes", [], true],
+    ["quoteFields", "(not a field name).price, per text a", [], false],
+    ["takenPricing", "object with (not a field name), amount", [], false],
+    ["envelope", "(not a field name)", [], true],
+    ["errorFields", "error.code, error.message", ["nested"], true],
+    ["errorCodes", "text a a a a a", [], true],
+  ])("shows of %s: %s", (name, seen, fits, copes) => {
+    expect(pointOf(result, name)).toMatchObject({ seen, fits, copes });
+    expect(result.shapes[name]).toBe(fits[0]);
+  });
 });

@@ -1,181 +1,106 @@
 /** The probe and the service share one budget: through the ledger file, which has one owner at a time, or through Redis. */
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { readdirSync, readFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { join } from "node:path";
 import { systemClock } from "../../../src/clock.js";
-import { type Config, readConfig } from "../../../src/config/env.js";
-import { NotProbedError, probe } from "../../../src/probe/probe.js";
-import type { Result } from "../src/result.js";
-import type { Home } from "../../../src/quota/note.js";
-import { createQuotas, type Quotas } from "../../../src/quota/quotas.js";
-import { createRecords } from "../../../src/quota/record.js";
-import { createFleet } from "../../../src/fleet/lease.js";
-import { connectRedis } from "../../../src/redis/link.js";
-import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
-import { createCredentials } from "../../../src/upstream/credentials.js";
-import { fixedSecret } from "../../../src/secret.js";
-import { authHeaders, call } from "../../sandbox/test/client.js";
+import { readConfig } from "../../../src/config/env.js";
+import { probe } from "../../../src/probe/probe.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../../../test/support/redis.js";
-import { recordingLog, temporaryFolder } from "../../../test/support/service.js";
+import { startService, temporaryFolder, until } from "../../../test/support/service.js";
+import { upstreamAt } from "../../../test/support/upstream.js";
+import { type Sandbox, startSandbox } from "../../sandbox/src/sandbox.js";
+import { authHeaders, call } from "../../sandbox/test/client.js";
+import type { Result } from "../src/result.js";
+
+type Environment = Readonly<Record<string, string>>;
 
 let sandbox: Sandbox;
 let folder: ReturnType<typeof temporaryFolder>;
 
 const LIMIT = 8;
-const WINDOW_MS = 1000;
+/** The probe calls it, and the service without visitors doesn't. */
+const PROBED = "GET /api/v1/domains/{domain}";
 
 beforeEach(async () => {
   folder = temporaryFolder();
-  sandbox = await startSandbox({ rateLimit: { limit: LIMIT, windowMs: WINDOW_MS } });
+  sandbox = await startSandbox({ rateLimit: { limit: LIMIT, windowMs: 1000 } });
 });
 afterEach(async () => {
   await sandbox.close();
   folder.remove();
 });
 
-function source() {
-  const { key, secret } = sandbox.credential();
-  return { key: fixedSecret(key), secret: fixedSecret(secret) };
-}
-
-function configOf(env: Readonly<Record<string, string>>): Config {
-  const read = readConfig(
-    {
-      STATE_DIR: join(folder.path, "state"),
-      UPSTREAM_RATE_LIMIT: String(LIMIT),
-      UPSTREAM_RATE_HEADROOM: "2",
-      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
-      ...env,
-    },
-    systemClock,
-  );
-  if (!read.ok) throw new Error(read.faults.join("\n"));
-  return read.config;
-}
-
-function probeLive(config: Config): Promise<Result> {
-  const upstream = { baseUrl: sandbox.url, active: source() };
-  return probe({ config, upstream, live: sandbox.url, clock: systemClock });
-}
-
-/** The quotas of a running service. */
-function service(config: Config, home: Home): Quotas {
-  return createQuotas({
-    ...config.quota,
-    home,
-    clock: systemClock,
-    log: recordingLog([]),
-  });
-}
-
-const fingerprint = (): string =>
-  createCredentials(source(), null, systemClock).states()[0]?.fingerprint ?? "";
-
-/** Makes this many calls as a running service. */
-async function spend(quotas: Quotas, calls: number): Promise<void> {
-  const { signal } = new AbortController();
-  const quota = await quotas.of(fingerprint());
-  await Promise.all(
-    Array.from({ length: calls }, () =>
-      quota.run(
-        { lane: "exact", client: "a", queryKey: "", operation: "check", maxWaitMs: WINDOW_MS, signal },
-        async ({ answered }) => {
-          await call("GET", `${sandbox.url}/api/v1/account/balance`, {
-            headers: authHeaders(sandbox.credential()),
-          });
-          answered();
-        },
-      ),
-    ),
-  );
-}
-
-const usage = () => sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
-
-describe("the probe with a ledger file", () => {
-  test("waits without a record until a window that others may have spent is over", async () => {
-    await Promise.all(
-      Array.from({ length: LIMIT - 2 }, () =>
-        call("GET", `${sandbox.url}/api/v1/account/balance`, { headers: authHeaders(sandbox.credential()) }),
-      ),
-    );
-    const result = await probeLive(configOf({}));
-    expect(result.verdict).toBe("copes");
-    expect(usage()).toMatchObject({ accepted: LIMIT - 2 + 6, rejected429: 0 });
-  });
-
-  test("records its calls for a service that starts afterwards", async () => {
-    const config = configOf({ QUOTA_COLD_START: "assume-free" });
-    await probeLive(config);
-    const files = readdirSync(config.stateDir).filter((name) => name.endsWith(".ledger"));
-    expect(files).toHaveLength(1);
-    const record = readFileSync(join(config.stateDir, files[0] ?? ""), "latin1");
-    expect(
-      /"slots":\[([\d,]+)\]/
-        .exec(record)?.[1]
-        ?.split(",")
-        .filter((ms) => ms !== "0"),
-    ).toHaveLength(6);
-    const quotas = service(config, createRecords(config.stateDir, config.quota, systemClock));
-    await quotas.openAll([fingerprint()]);
-    expect(quotas.opened(fingerprint())?.snapshot()).toMatchObject({ used: 6, budget: 6 });
-    await quotas.close();
-  });
-
-  test("makes no call while a running service holds the ledger, and says why", async () => {
-    const config = configOf({ QUOTA_COLD_START: "assume-free" });
-    const quotas = service(config, createRecords(config.stateDir, config.quota, systemClock));
-    await quotas.openAll([fingerprint()]);
-    const refused = probeLive(config);
-    await expect(refused).rejects.toBeInstanceOf(NotProbedError);
-    await expect(refused).rejects.toThrow(/running service uses the quota/);
-    await quotas.close();
-    expect(usage()?.accepted).toBe(0);
-    expect((await probeLive(config)).verdict).toBe("copes");
-  });
+const envWith = (more: Environment): Environment => ({
+  ...upstreamAt(sandbox),
+  STATE_DIR: join(folder.path, "state"),
+  UPSTREAM_RATE_LIMIT: String(LIMIT),
+  UPSTREAM_RATE_HEADROOM: "2",
+  UPSTREAM_RATE_WINDOW_MS: "1000",
+  ...more,
 });
 
-describeWithRedis("the probe with Redis", () => {
+async function probeLive(more: Environment = {}): Promise<Result> {
+  const read = readConfig(envWith(more), systemClock);
+  if (!read.ok || read.config.upstream === null) throw new Error("the settings are invalid");
+  return probe(read.config, read.config.upstream);
+}
+
+const serve = (env: Environment) =>
+  startService({ clock: systemClock, at: sandbox, warm: false, env: envWith(env) });
+
+const usage = () => sandbox.stats().credentials[0];
+
+/** The probe is refused while a service runs, and goes on within what the service has left once it has stopped. */
+async function expectOneAtATime(env: Environment): Promise<void> {
+  const service = await serve(env);
+  try {
+    await until(() => (usage()?.accepted ?? 0) > 0, "a call of the service");
+    await expect(probeLive(env)).rejects.toThrow(/^A running service .* Stop it first\.$/);
+    expect(usage()?.byRoute).not.toHaveProperty([PROBED]);
+  } finally {
+    await service.close();
+  }
+  expect((await probeLive(env)).verdict).toBe("copes");
+  expect(usage()).toMatchObject({ byRoute: { [PROBED]: 1 }, rejected429: 0 });
+}
+
+test("without a record the probe waits until a window that others may have spent is over", async () => {
+  const headers = authHeaders(sandbox.credential());
+  const others = Array.from({ length: LIMIT - 2 }, () =>
+    call("GET", `${sandbox.url}/api/v1/account/balance`, { headers }),
+  );
+  await Promise.all(others);
+  expect((await probeLive()).verdict).toBe("copes");
+  expect(usage()).toMatchObject({ accepted: LIMIT - 2 + 6, rejected429: 0 });
+});
+
+test("the probe records its calls for a service that starts afterwards", async () => {
+  const env = { QUOTA_COLD_START: "assume-free" };
+  await probeLive(env);
+  const service = await serve(env);
+  await until(() => (usage()?.accepted ?? 0) > LIMIT, "a call of the service");
+  await service.close();
+  expect(usage()?.rejected429).toBe(0);
+});
+
+test("the probe makes no call while a running service holds the ledger, and says why", async () => {
+  await expectOneAtATime({ QUOTA_COLD_START: "assume-free" });
+});
+
+describeWithRedis("with Redis the probe makes no call", () => {
   let server: RedisServer;
   beforeEach(async () => {
     server = await startRedis();
   });
   afterEach(() => server.close());
 
-  test("makes no call while a running service is the owner", async () => {
-    const config = configOf({ REDIS_URL: server.url, QUOTA_COLD_START: "assume-free" });
-    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
-    const fleet = createFleet({
-      ...config.quota,
-      link: redis,
-      url: () => "http://127.0.0.1:9",
-      upstreamId: sandbox.url,
-      credentialInUse: fingerprint,
-      clock: systemClock,
-      factClock: systemClock,
-      log: recordingLog([]),
-    });
-    await redis.firstContact(1_000);
-    await fleet.start();
-    const quotas = service(config, fleet);
-    try {
-      await quotas.openAll([fingerprint()]);
-      await expect(probeLive(config)).rejects.toThrow("Stop it first");
-      await spend(quotas, 4);
-    } finally {
-      await quotas.close();
-      fleet.stop();
-      redis.close();
-    }
-    // The service has left a note, so the probe goes on at once, within the budget.
-    expect((await probeLive(config)).verdict).toBe("copes");
-    expect(usage()).toMatchObject({ accepted: 4 + 6, rejected429: 0 });
+  test("while a running service is the owner", async () => {
+    await expectOneAtATime({ REDIS_URL: server.url, QUOTA_COLD_START: "assume-free" });
   });
 
-  test("makes no call while Redis doesn't answer", async () => {
-    const config = configOf({ REDIS_URL: server.url });
+  test("while Redis doesn't answer", async () => {
     await server.kill();
-    await expect(probeLive(config)).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);
+    const refused = probeLive({ REDIS_URL: server.url });
+    await expect(refused).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);
     expect(usage()?.accepted).toBe(0);
   });
 });

@@ -86,7 +86,7 @@ export const OPEN_POINTS = {
   quoteAmount: {
     ...QUOTE,
     about: "format of a quote's amount",
-    settings: ["text", "number", "padded-number", "minor-units"],
+    settings: ["text", "minor-units", "number", "padded-number"],
   },
   quoteEcho: { ...QUOTE, about: "whether a quote repeats the request", settings: ["all", "none"] },
   restoreRenewal: {

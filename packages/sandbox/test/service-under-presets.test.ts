@@ -1,5 +1,5 @@
 /** The whole service over HTTP against every preset of the sandbox: its answers are the same with every style of upstream API. */
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeAll, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { PRESET_NAMES, type PresetName } from "../src/presets.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
@@ -86,21 +86,14 @@ beforeAll(async () => {
   });
 });
 
-describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))(
-  "with the preset %s, the service",
-  (preset) => {
-    let service: Service;
-    beforeEach(async () => {
-      service = await start(preset);
-    });
-    afterEach(() => service.close());
-
-    test("gives visitors and staff the same answers as with the documented shapes", async () => {
+test.each(PRESET_NAMES.filter((preset) => preset !== "documented"))(
+  "with the preset %s, visitors and staff get the same answers as with the documented shapes, and a rate limit pauses the service as long as it lasts",
+  async (preset) => {
+    const service = await start(preset);
+    try {
       expect(await facts(service)).toEqual(documented);
       expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 0, refused: 0 });
-    });
 
-    test("pauses for as long as a rate limit lasts, and doesn't take it for a refused credential", async () => {
       service.sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
       const first = problemOf(await service.ask("/v1/availability?domain=balkh.af"));
       expect(first.code).toBe("quota_exhausted");
@@ -108,7 +101,9 @@ describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))(
       const second = problemOf(await service.ask("/v1/availability?domain=herat.af"));
       expect(second.code).toBe("quota_exhausted");
       expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 1, refused: 0 });
-    });
+    } finally {
+      await service.close();
+    }
   },
 );
 
