@@ -71,10 +71,13 @@ export function createFollower(
   const answers = new LRUCache<string, Kept>({ max: MAX_REPEATED });
   let hasReached: boolean | null = null;
   let ownerId = fleet.owner()?.id;
+  /** What it knows stays true for as long as it said, but only the owner signs. */
+  let isFormerOwner = false;
   let untilChange = manyListeners();
 
   // A former owner that hangs would never answer.
   fleet.onChange(() => {
+    isFormerOwner = fleet.role() === "owner" || (isFormerOwner && fleet.role() === "none");
     const id = fleet.owner()?.id;
     if (id === ownerId) return;
     ownerId = id;
@@ -174,7 +177,7 @@ export function createFollower(
         else next(unavailable(RETRY_MS));
       };
       const owner = fleet.owner();
-      if (owner === null) return fail();
+      if (owner === null) return isFormerOwner && request.method === "GET" ? next() : fail();
       const outgoing = forward(owner, addressOf(request), request, response);
       outgoing.on("error", fail);
       outgoing.on("response", (answer) => {

@@ -154,6 +154,30 @@ describeWithRedis("an orderly change of the owner", () => {
   });
 });
 
+describeWithRedis("a former owner", () => {
+  test("answers what it knows until there is another one, and nothing else", async () => {
+    fleet = await startFleet(1);
+    const first = await fleet.owner();
+    expect((await asked(first, availability("known-before"))).status).toBe(200);
+    // Nobody else is there to become the owner.
+    let hasStepped = false;
+    void first.stepDown().finally(() => {
+      hasStepped = true;
+    });
+    await fleet.passUntil(() => hasStepped, "the end of its calls");
+    const calls = callsOf(fleet.sandbox);
+    expect((await asked(first, availability("known-before"))).status).toBe(200);
+    expect((await asked(first, "/v1/prices")).status).toBe(200);
+    const refused = problemOf(await asked(first, availability("new-since")));
+    expect(refused).toMatchObject({ status: 503, code: "shutting_down" });
+    expect(refused.retryAfter).toBeLessThanOrEqual(3);
+    const cart = { items: [{ domain: "known-before.af", action: "registration", years: 1 }] };
+    const unsigned = await asked(first, "/v1/quotes", { method: "POST", body: cart });
+    expect(problemOf(unsigned).code).toBe("unavailable");
+    expect(callsOf(fleet.sandbox)).toBe(calls);
+  });
+});
+
 describeWithRedis("a price that changes while the owner does", () => {
   test("isn't signed as the former owner knew it, and is shown as it is within seconds", async () => {
     fleet = await startFleet(2);
