@@ -103,7 +103,7 @@ export function callsOf(sandbox: Sandbox, route?: string): number {
 
 /** Checks every few ms until `what` holds. */
 export async function until(what: () => boolean | Promise<boolean>, name = "it"): Promise<void> {
-  for (let attempts = 0; attempts < 2000; attempts += 1) {
+  for (let attempts = 0; attempts < 4000; attempts += 1) {
     if (await what()) return;
     await new Promise((done) => setTimeout(done, 5));
   }
