@@ -285,8 +285,10 @@ describeWithBrowser("the search element on another website", () => {
     );
     await page.clock.install();
     await page.goto("/example/");
+    await page.clock.pauseAt(Number(await page.evaluate("Date.now()")) + 1_000);
     const before = service.calls(CHECK);
     await page.locator("#query").pressSequentially("greentea");
+    await page.clock.runFor(500);
     const results = page.locator("#results li");
     await results.nth(3).waitFor();
     expect(service.calls(CHECK)).toBe(before);
