@@ -1,6 +1,6 @@
 /** Liveness, readiness and health are accurate and coarse, and cost no calls. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { closeSync, constants, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -177,7 +177,8 @@ test("health warns only while STATE_DIR can't be written, or after it was replac
 
     // Writing to a pipe without a reader takes for ever. Nobody waits for a slow disk in the meantime.
     const pipe = join(state, ".writable.new");
-    execFileSync("mkfifo", [pipe]);
+    // A check may be about to rename its file.
+    await until(() => spawnSync("mkfifo", [pipe]).status === 0, "the pipe");
     await becomes({ status: "pass" });
     const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
     await until(() => !existsSync(pipe), "the end of the check");

@@ -210,8 +210,9 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
 
   test("can cancel a call, before and while it is made", async () => {
     const control = new app.AbortController();
-    service.sandbox.control.hold({ operation: "check", calls: 1 });
-    const asked = client().availability({ domain: `held-${world}.af` }, { signal: control.signal });
+    const domain = `held-${world}.af`;
+    service.sandbox.control.hold({ operation: "check", asked: { domain } });
+    const asked = client().availability({ domain }, { signal: control.signal });
     setTimeout(() => {
       control.abort();
     }, 50);
@@ -222,8 +223,9 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
   });
 
   test("gets an error when a call exceeds its deadline", async () => {
-    service.sandbox.control.hold({ operation: "check", calls: 1 });
-    const asked = client({ timeoutMs: 300 }).availability({ domain: `too-slow-${world}.af` });
+    const domain = `too-slow-${world}.af`;
+    service.sandbox.control.hold({ operation: "check", asked: { domain } });
+    const asked = client({ timeoutMs: 300 }).availability({ domain });
     await expect(asked).rejects.toMatchObject({ name: "StorefrontProblem", code: "unreachable" });
     for (const hold of service.sandbox.control.holds()) hold.release();
   });
