@@ -18,7 +18,7 @@ export default {
     ),
   testTimeout: 120_000,
   // On two cores: browser tests often wait.
-  maxWorkers: 4,
+  maxWorkers: 3,
   // A worker keeps the modules of every suite that it ran, and becomes slower with them.
   workerIdleMemoryLimit: "1GB",
   collectCoverageFrom: ["src/**/*.ts", "packages/*/src/**/*.ts"],
