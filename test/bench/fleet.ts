@@ -142,8 +142,8 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
   let counts: Counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
   /** Those that are stopped, or are just being restarted. */
   const away = new Set<number>();
-  /** What each has told since its start that was fresh, and not stale since. */
-  const told = REPLICAS.map(() => new Set<string>());
+  /** What each has answered since its start, if it was fresh the last time. */
+  const fresh = REPLICAS.map(() => new Set<string>());
   const over = new AbortController();
   let lastAnswerAt = performance.now();
   let longestGapMs = 0;
@@ -167,9 +167,9 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
       .ask(path)
       .catch(() => null);
     if (isAway || away.has(n)) return;
-    const before = told[n]?.has(path) === true;
+    const before = fresh[n]?.has(path) === true;
     if (answer?.status === 200)
-      told[n]?.[answer.headers["cache-control"] === "no-store" ? "delete" : "add"](path);
+      fresh[n]?.[answer.headers["cache-control"] === "no-store" ? "delete" : "add"](path);
     if (before) counts.known += 1;
     if (before && answer?.status !== 200) counts.knownLost += 1;
   }
@@ -204,7 +204,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     if (signal === "SIGTERM") setTimeout(() => away.add(n), 2_500);
     await replica(n).exited;
     away.add(n);
-    told[n]?.clear();
+    fresh[n]?.clear();
     replicas[n] = start(n);
     await replica(n).listening;
     away.delete(n);

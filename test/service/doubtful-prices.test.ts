@@ -101,7 +101,7 @@ describe("a name with a sign of premium beside the ordinary price", () => {
     ["a flag of the aftermarket", { aftermarket: true }, true],
   ];
 
-  test("has no ordinary price, nothing is signed, and staff are told", async () => {
+  test("has no ordinary price, nothing is signed, and staff see why", async () => {
     await inShop(async ({ service, clock, base }) => {
       for (const [at, [what, sign, premium]] of SIGNS.entries()) {
         const name = `sign-${at}.af`;
@@ -207,7 +207,7 @@ describe("a total below that of a shorter term", () => {
     });
   });
 
-  test("is neither listed nor signed in the list of prices, and staff are told", async () => {
+  test("is neither listed nor signed in the list of prices, and staff see why", async () => {
     await inShop(async ({ service, clock }) => {
       const { control } = service.sandbox;
       const actions = ["registration", "renewal"] as const;
@@ -228,8 +228,8 @@ describe("a total below that of a shorter term", () => {
         expect(quote.body).toMatchObject({ code: "upstream_contract" });
         expect(await cart(service, clock, "kabul.af", action, 2)).toEqual(UNSIGNED);
       }
-      const told = await service.ask("/v1/staff/prices", { headers: bearer("read") });
-      expect(told.text).toContain("isn't above that of a shorter term");
+      const seen = await service.ask("/v1/staff/prices", { headers: bearer("read") });
+      expect(seen.text).toContain("isn't above that of a shorter term");
       await setPrices(9001);
       await until(async () => {
         await clock.advance(5_000);

@@ -96,7 +96,7 @@ for (const [kind, text, condition] of ALARMS)
       }),
   );
 
-test("unexpected data is told when it begins, for each new field; it lasts as long as the process", () =>
+test("unexpected data causes a notice for each new field, and lasts as long as the process", () =>
   inScene({ env: receiver.env }, async (scene) => {
     scene.service.sandbox.control.setShapes({ envelope: "meta" });
     await crowd(scene, 1);

@@ -25,21 +25,21 @@ async function longPass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-describe("a notice", () => {
-  let receiver: Receiver;
-  beforeEach(async () => {
-    receiver = new Receiver();
-    await receiver.open();
-  });
-  afterEach(() => receiver.close());
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = new Receiver();
+  await receiver.open();
+});
+afterEach(() => receiver.close());
 
+describe("a notice", () => {
   test("says what is wrong and what to do, but no amount and no secret", () =>
     inScene({ env: receiver.env }, async (scene) => {
       await conditions.marginLost.cause(scene);
       await pass(scene.clock, 15_000);
-      const told = receiver.taken.find(({ kind }) => kind === "margin");
-      expect(told?.text).toBe("1 signed promise has fallen below the minimum price.");
-      expect(told?.details).toMatchObject({
+      const notice = receiver.taken.find(({ kind }) => kind === "margin");
+      expect(notice?.text).toBe("1 signed promise has fallen below the minimum price.");
+      expect(notice?.details).toMatchObject({
         level: "bad",
         todo: expect.stringMatching(/^They must be honoured/),
       });
@@ -54,18 +54,12 @@ describe("a notice", () => {
     inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
       await conditions.marginLost.cause(scene);
       await pass(scene.clock, 15_000);
-      const told = receiver.taken.find(({ kind }) => kind === "margin");
-      expect(told?.text).toMatch(/minimum price\. Margin lost: \d+\.\d\d USD\.$/);
+      const notice = receiver.taken.find(({ kind }) => kind === "margin");
+      expect(notice?.text).toMatch(/minimum price\. Margin lost: \d+\.\d\d USD\.$/);
     }));
 });
 
 describe("a receiver", () => {
-  let receiver: Receiver;
-  beforeEach(async () => {
-    receiver = new Receiver();
-    await receiver.open();
-  });
-  afterEach(() => receiver.close());
   const scene = (act: (scene: Scene) => Promise<void>) => inScene({ env: receiver.env }, act);
   const noticesOf = async (service: Service) =>
     overviewShape.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).notices;
@@ -145,19 +139,17 @@ describe("a receiver", () => {
         await pass(on.clock, 5_000);
       }
       const { last } = await noticesOf(on.service);
-      const told = last.find(({ kind }) => kind === "proxy");
-      expect(told).toMatchObject({ delivery: "failed", problem: "status 503" });
-      expect(told?.attempts).toBeLessThan(40);
+      const notice = last.find(({ kind }) => kind === "proxy");
+      expect(notice).toMatchObject({ delivery: "failed", problem: "status 503" });
+      expect(notice?.attempts).toBeLessThan(40);
       expect(on.service.log.join("\n")).toContain("notice.abandoned");
     }));
 });
 
 describe("a line", () => {
-  test("that is lost, or not ordered within a day, is told once, also across a restart; a cancelled one isn't", async () => {
-    const receiver = new Receiver();
-    await receiver.open();
+  test("that is lost, or not ordered within a day, causes one notice, also across a restart; a cancelled one causes none", async () => {
     const shop = await new Shop().open("demo", receiver.env);
-    const linesTold = (): string[] =>
+    const lineNotices = (): string[] =>
       receiver.taken.filter(({ kind }) => kind === "promise").map(({ state, text }) => `${state}: ${text}`);
     try {
       await shop.sign(registration("gone.af"), registration("forgotten.af"));
@@ -169,12 +161,12 @@ describe("a line", () => {
       shop.sandbox.control.setTaken("gone.af", true);
       await shop.pass(8 * HOUR_MS);
       const lost = "lost: gone.af (registration, 1 year) was signed, but somebody else has the name now.";
-      expect(linesTold()).toEqual([lost]);
+      expect(lineNotices()).toEqual([lost]);
       await shop.pass(18 * HOUR_MS);
       await shop.service.close();
       await shop.start();
       await shop.pass(HOUR_MS);
-      expect(linesTold().toSorted()).toEqual([
+      expect(lineNotices().toSorted()).toEqual([
         lost,
         "unordered: forgotten.af (registration, 1 year) was signed a day ago, and hasn't been ordered.",
         "unordered: paid.af (registration, 1 year) was ordered at the checkout a day ago, but isn't seen in the account.",
@@ -182,7 +174,6 @@ describe("a line", () => {
       expect(JSON.stringify(receiver.taken)).not.toMatch(/\d+\.\d\d\b/);
     } finally {
       await shop.close();
-      await receiver.close();
     }
   });
 });
@@ -214,17 +205,11 @@ const notifyTest = (env: Record<string, string>) =>
   });
 
 test("npm run notify-test sends one, and says whether it was taken", async () => {
-  const receiver = new Receiver();
-  await receiver.open();
-  try {
-    expect(await notifyTest(receiver.env)).toBe("0 delivered");
-    expect(receiver.taken).toMatchObject([{ kind: "test", state: "test" }]);
-    receiver.answer = (response) => response.writeHead(404).end();
-    expect(await notifyTest(receiver.env)).toBe("1 not delivered: status 404");
-    expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so no notices are sent.");
-  } finally {
-    await receiver.close();
-  }
+  expect(await notifyTest(receiver.env)).toBe("0 delivered");
+  expect(receiver.taken).toMatchObject([{ kind: "test", state: "test" }]);
+  receiver.answer = (response) => response.writeHead(404).end();
+  expect(await notifyTest(receiver.env)).toBe("1 not delivered: status 404");
+  expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so no notices are sent.");
 });
 
 test("the receiver in docs/operations.md mails a notice, and refuses what isn't signed", async () => {
@@ -240,7 +225,7 @@ test("the receiver in docs/operations.md mails a notice, and refuses what isn't 
     NOTIFY_SECRET: SECRET,
     MAIL_TO: "staff@example.af",
   };
-  const receiver = spawn(process.execPath, [join(folder.path, "receiver.mjs")], { env, stdio: "inherit" });
+  const program = spawn(process.execPath, [join(folder.path, "receiver.mjs")], { env, stdio: "inherit" });
   const url = `http://127.0.0.1:${port}/`;
   try {
     await until(async () => (await fetch(url).catch(() => null)) !== null, "the receiver");
@@ -251,7 +236,7 @@ test("the receiver in docs/operations.md mails a notice, and refuses what isn't 
       /^for staff@example\.af\nTo: staff@example\.af\nSubject: \[storefront\] test test\n\nThis is a test/,
     );
   } finally {
-    receiver.kill();
+    program.kill();
     folder.remove();
   }
 });
