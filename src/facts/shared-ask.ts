@@ -26,10 +26,6 @@ export class SharedAsk implements Ask {
     this.#leader = leader;
   }
 
-  get sharedBy(): ReadonlySet<Ask> {
-    return this.#askers;
-  }
-
   get lane(): Lane {
     // Without new objects, because the queue looks at all its requests for every call.
     let urgency: number = LANES.length;

@@ -47,6 +47,7 @@ export class Figures {
     figures.waitedMsTotal += waitedMs;
     figures.longestWaitMs = Math.max(figures.longestWaitMs, waitedMs);
     if (!hadPlace) return;
+    this.claimed(lane);
     figures.retriedServed += 1;
     this.#places.honoured += 1;
   }
@@ -60,14 +61,14 @@ export class Figures {
     if (this.#told.length > MAX_TOLD) this.#told.shift();
   }
 
+  /** Somebody came back for a place, and waited until now. */
   claimed(lane: Lane): void {
     this.#lanes[lane].retried += 1;
     this.#places.claimed += 1;
   }
 
-  left(lane: Lane, hadPlace: boolean): void {
+  left(lane: Lane): void {
     this.#lanes[lane].left += 1;
-    if (hadPlace) this.#places.claimed -= 1;
   }
 
   /** From now on, a visitor waits although a call is due, or none does. */

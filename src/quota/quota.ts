@@ -14,16 +14,17 @@ export interface Ask {
   readonly network?: string | undefined;
   /** Until when it may wait for a call; monotonic clock, ms. Several calls for the same request share this. Infinity for background work. */
   readonly waitUntilMs: number;
-  /** Everyone who waits for the answer, if they are several. It changes while they wait. */
-  readonly sharedBy?: ReadonlySet<Pick<Ask, "client">> | undefined;
   /** Aborted when nobody waits for the answer any more. The request then leaves the line and spends nothing. */
   readonly signal: AbortSignal;
 }
 
 /** A request for one call. After a refusal, another one with the same client and query counts as a retry of the same visitor. */
-export interface QuotaRequest extends Omit<Ask, "waitUntilMs"> {
-  /** Infinity for background work. */
+export interface QuotaRequest {
+  readonly ask: Ask;
+  /** How long it may wait in this line; Infinity for background work. */
   readonly maxWaitMs: number;
+  /** Aborted when the call isn't wanted any more. */
+  readonly signal: AbortSignal;
   /** Opaque key of the upstream query. */
   readonly queryKey: string;
   /** The upstream's operation; it may be paused while others aren't. */

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { failureReason } from "../system-error.js";
 import { Line } from "./line.js";
-import type { ColdStart, Home } from "./note.js";
+import type { ColdStart, Home, Taken } from "./note.js";
 import { type BudgetSettings, SlotTable } from "./slot-table.js";
 import { Tickets } from "./tickets.js";
 
@@ -38,7 +38,11 @@ export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasS
   };
 
   async function create(fingerprint: string, cold: ColdStart): Promise<Line> {
-    const { note, record, mayCall } = (await home?.take(fingerprint, cold)) ?? { note: null };
+    const {
+      note,
+      record,
+      mayCall = () => true,
+    }: Taken = (await home?.take(fingerprint, cold)) ?? { note: null };
     tickets.adopt(note?.places ?? [], clock.monotonic());
     const table = new SlotTable({ ...budget, rests: note, record, onFault, clock });
     const line = new Line({ table, mayCall, clock, onFault, tickets });

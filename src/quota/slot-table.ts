@@ -69,7 +69,9 @@ export class SlotTable {
   readonly #resting: Slot[];
   /** Oldest first. */
   readonly #inFlight = new Set<Slot>();
+  /** Until when nothing must be called, and each operation by itself. */
   #pausedUntilAt = -Infinity;
+  readonly #pauses = new Map<string, number>();
   #callMs = 0;
   #day = -1;
   #largest = 0;
@@ -128,16 +130,21 @@ export class SlotTable {
     this.#write("a settled call could not be written to the quota ledger");
   }
 
-  /** Makes no calls for this long; an earlier, longer pause stands. */
-  pause(forMs: number): void {
-    const untilAt = this.#now + Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
-    if (untilAt <= this.#pausedUntilAt) return;
-    this.#pausedUntilAt = untilAt;
+  /** Makes no calls of this operation for this long; none at all if another operation is paused too. An earlier, longer pause stands. */
+  pause(operation: string, forMs: number): void {
+    const now = this.#now;
+    const untilAt = Math.max(this.pausedUntilAt(operation), now + Math.min(Math.max(forMs, 0), MAX_PAUSE_MS));
+    const others = [...this.#pauses].filter(([other, at]) => other !== operation && at > now);
+    this.#pauses.set(operation, untilAt);
+    if (others.length === 0) return;
+    this.#pausedUntilAt = Math.max(untilAt, ...others.map(([, at]) => at));
     this.#write("a pause could not be written to the quota ledger");
   }
 
-  get pausedUntilAt(): number {
-    return this.#pausedUntilAt;
+  /** Until when this operation must not be called; without one, until when some may not be. */
+  pausedUntilAt(operation?: string): number {
+    const own = [...this.#pauses].filter(([paused]) => operation === undefined || paused === operation);
+    return Math.max(this.#pausedUntilAt, ...own.map(([, at]) => at));
   }
 
   /** How long a slot is away from the start of its call. Calls are counted as twice as long as usual, so that a forecast is seldom too early. */

@@ -5,9 +5,12 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
+import type { Lane } from "./lane.js";
 import type { Plan } from "./pace.js";
 
 const SECOND_MS = 1000;
+/** The part of the calls up to any second that may be promised. */
+const PROMISED = 1 / 2;
 /** How much earlier or later than its second a place can be claimed. */
 const EARLY_MS = 250;
 const LATE_MS = 1500;
@@ -54,14 +57,13 @@ type HandedPlace = z.infer<typeof handedPlace>;
 export interface Outlook {
   readonly now: number;
   readonly plan: Plan;
-  /** A place isn't sooner. */
+  readonly windowMs: number;
+  /** A place isn't sooner, because the upstream has asked for a pause. */
   readonly soonestMs: number;
-  /** How far ahead a place may be, and how long the wait is without one. */
-  readonly horizonMs: number;
   /** How many visitors without a place wait. */
   readonly waiting: number;
-  /** The part of the calls up to any second that may be promised. */
-  readonly part: number;
+  /** Which part of the calls that may be promised may be promised to this visitor. */
+  readonly share: number;
 }
 
 export class Tickets {
@@ -84,14 +86,9 @@ export class Tickets {
     return dueAt !== null && now < dueAt - EARLY_MS;
   }
 
-  /** The place of one of these clients for this query that is due and unclaimed. */
-  dueFor(clients: Iterable<string>, queryKey: string, now: number): Ticket | null {
-    this.#expire(now);
-    for (const client of clients) {
-      const place = this.#places.get(ticketKey(client, queryKey));
-      if (place !== undefined && !place.waits && !this.isEarly(place, now)) return place;
-    }
-    return null;
+  /** Whether its holder is back at the second of its place. */
+  canClaim(ticket: Ticket, now: number): boolean {
+    return ticket.kept && !this.isEarly(ticket, now);
   }
 
   /** Whether this client has, or may have, a place that can be claimed now. */
@@ -110,24 +107,31 @@ export class Tickets {
     this.#tickets.delete(key);
   }
 
-  /** Refuses the holder: with a place at the first second that fits, or for the whole time. */
-  refuse(ticket: Ticket, outlook: Outlook): void {
-    this.#expire(outlook.now);
+  /**
+   * Refuses the holder: with a place at the first second that fits, or for the whole time. Returns whether it came too early: once, that changes nothing,
+   * and later, or without a place, the wait starts over.
+   */
+  refuse(ticket: Ticket, lane: Lane, outlook: Outlook): boolean {
+    const { now, plan, windowMs, soonestMs, share } = outlook;
+    this.#expire(now);
+    const { dueAt, kept, patienceMs } = ticket;
+    // A place that falls into a pause is moved as soon as its holder asks.
+    const isPaused = kept && Math.max(now, dueAt ?? now) + patienceMs < now + soonestMs;
+    const isEarly = this.isEarly(ticket, now) && !isPaused;
+    // A search or cart asks for several names, each with its own second, and comes back at the first of them.
+    if (isEarly && lane === "exact") ticket.early += 1;
+    if (isEarly && kept && ticket.early <= EARLY_FORGIVEN) return true;
     this.forget(ticket);
-    const seconds = Number.isFinite(ticket.patienceMs) ? this.#secondFor(ticket.patienceMs, outlook) : null;
-    const inMs = seconds === null ? wholeTimeMs(outlook) : seconds * SECOND_MS;
-    Object.assign(ticket, { early: 0, kept: seconds !== null, dueAt: outlook.now + inMs });
+    // A place that can't be honoured is replaced, at most a window after a pause.
+    const isOwed = kept && !isEarly;
+    const horizonMs = Math.max(windowMs, plan(0) - now, isOwed ? soonestMs + windowMs : 0);
+    const part = isOwed ? 1 : PROMISED * share;
+    const seconds = isEarly ? null : this.#secondFor(patienceMs, part, horizonMs, outlook);
+    const inMs = SECOND_MS * (seconds ?? wholeSeconds(horizonMs, soonestMs));
+    Object.assign(ticket, { kept: seconds !== null, dueAt: now + inMs });
+    Object.assign(ticket, isEarly ? { askedAt: now } : { early: 0 });
     this.#keep(ticket);
-  }
-
-  /** The holder came back too early. Once, or if it is forgiven, a place stays; otherwise the wait starts over. */
-  askedEarly(ticket: Ticket, isForgiven: boolean, outlook: Outlook): void {
-    if (!isForgiven) ticket.early += 1;
-    if (ticket.kept && ticket.early <= EARLY_FORGIVEN) return;
-    this.forget(ticket);
-    const { now } = outlook;
-    Object.assign(ticket, { kept: false, askedAt: now, dueAt: now + wholeTimeMs(outlook) });
-    this.#keep(ticket);
+    return isEarly;
   }
 
   /**
@@ -170,8 +174,9 @@ export class Tickets {
   }
 
   /** The first second from which on less than the part is promised, and a call is left besides those that waiting visitors need. */
-  #secondFor(patienceMs: number, outlook: Outlook): number | null {
-    const { now, plan, horizonMs, waiting, part } = outlook;
+  #secondFor(patienceMs: number, part: number, horizonMs: number, outlook: Outlook): number | null {
+    if (patienceMs === Infinity) return null;
+    const { now, plan, waiting } = outlook;
     const soonest = Math.max(1, Math.ceil(outlook.soonestMs / SECOND_MS));
     const slackMs = Math.min(patienceMs / 2, SLACK_MS);
     const dueAts = [...this.#places.values()].map(({ dueAt }) => dueAt).sort((a, b) => a - b);
@@ -214,8 +219,8 @@ function isPlace(ticket: Ticket): ticket is Place {
   return ticket.kept && ticket.dueAt !== null;
 }
 
-function wholeTimeMs({ horizonMs, soonestMs }: Outlook): number {
-  return Math.max(1, Math.floor(horizonMs / SECOND_MS), Math.ceil(soonestMs / SECOND_MS)) * SECOND_MS;
+function wholeSeconds(horizonMs: number, soonestMs: number): number {
+  return Math.max(1, Math.floor(horizonMs / SECOND_MS), Math.ceil(soonestMs / SECOND_MS));
 }
 
 /** Hides client and query from those who can't guess both. */

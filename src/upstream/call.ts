@@ -6,9 +6,8 @@ import { type Answered, type Clock, createStamps, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Lane } from "../quota/lane.js";
 import type { Quota } from "../quota/line.js";
-import type { Ask, Permit, QuotaRequest } from "../quota/quota.js";
+import type { Ask, Permit } from "../quota/quota.js";
 import { createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Reception } from "./credentials.js";
 import { failureCodeOf, notUnderstood, timedOut, upstreamFailed } from "./failures.js";
@@ -142,7 +141,9 @@ export function createCaller(settings: CallerSettings): Caller {
     waiting.add(leaveIfUseless);
     let isStarted = false;
     try {
-      return await quota.run(new Queued(ask, request, maxWaitMs, end.signal), (permit) => {
+      const { operation, method, path, body = null } = request;
+      const queryKey = `${method} ${path} ${JSON.stringify(body)}`;
+      return await quota.run({ ask, maxWaitMs, signal: end.signal, operation, queryKey }, (permit) => {
         isStarted = true;
         waiting.delete(leaveIfUseless);
         return send(ask, request, credential, quota, permit);
@@ -312,45 +313,6 @@ export function createCaller(settings: CallerSettings): Caller {
 
 function isBackground({ lane }: Ask): boolean {
   return lane === "refresh";
-}
-
-/** A call in the line of the quota. The lane and the askers may change while it waits. */
-class Queued implements QuotaRequest {
-  readonly #ask: Ask;
-  readonly operation: Operation;
-  /** Equal for equal requests of any caller. */
-  readonly queryKey: string;
-  readonly maxWaitMs: number;
-  readonly signal: AbortSignal;
-
-  constructor(ask: Ask, request: Call<unknown>, maxWaitMs: number, signal: AbortSignal) {
-    const { operation, method, path, body = null } = request;
-    this.#ask = ask;
-    this.operation = operation;
-    this.queryKey = `${method} ${path} ${JSON.stringify(body)}`;
-    this.maxWaitMs = maxWaitMs;
-    this.signal = signal;
-  }
-
-  get lane(): Lane {
-    return this.#ask.lane;
-  }
-
-  get completes(): boolean | undefined {
-    return this.#ask.completes;
-  }
-
-  get client(): string {
-    return this.#ask.client;
-  }
-
-  get sharedBy(): QuotaRequest["sharedBy"] {
-    return this.#ask.sharedBy;
-  }
-
-  get network(): string | undefined {
-    return this.#ask.network;
-  }
 }
 
 /** Shorter keys could occur by chance. */

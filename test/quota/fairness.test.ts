@@ -2,7 +2,6 @@
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota } from "../../src/quota/line.js";
-import type { QuotaRequest } from "../../src/quota/quota.js";
 import { SharedAsk } from "../../src/facts/shared-ask.js";
 import { settle } from "../support/fake-clock.js";
 import {
@@ -13,6 +12,7 @@ import {
   refused,
   spend,
   retryTimeMs,
+  type TestRequest,
   WINDOW_MS,
 } from "./support/asks.js";
 
@@ -21,7 +21,7 @@ const PATIENT = { maxWaitMs: Infinity };
 
 function recorder(quota: Quota): {
   readonly order: string[];
-  run(who: Partial<QuotaRequest>, name: string): Promise<unknown>;
+  run(who: TestRequest, name: string): Promise<unknown>;
 } {
   const order: string[] = [];
   return { order, run: (who, name) => quota.run(ask({ ...PATIENT, ...who }), async () => order.push(name)) };
@@ -188,8 +188,8 @@ describe("people behind one address", () => {
 });
 
 test("a shared ask belongs to its leader, and to the first remaining asker once the leader has left", () => {
-  const leader = { ...ask({ client: "leader", network: "l" }), waitUntilMs: 8000 };
-  const other = { ...ask({ client: "other" }), waitUntilMs: 9000 };
+  const leader = { ...ask({ client: "leader", network: "l" }).ask, waitUntilMs: 8000 };
+  const other = { ...ask({ client: "other" }).ask, waitUntilMs: 9000 };
   const askers = new Set([leader, other]);
   const shared = new SharedAsk({ askers, signal: new AbortController().signal }, leader);
   expect([shared.client, shared.network, shared.waitUntilMs]).toEqual(["leader", "l", 8000]);

@@ -5,21 +5,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createColdLimit } from "../../src/http/edge/cold-limit.js";
 import type { Quota } from "../../src/quota/line.js";
-import type { QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { createRecords } from "../../src/quota/record.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
-import { refused } from "./support/asks.js";
+import { ask, refused } from "./support/asks.js";
 
-const ASK: QuotaRequest = {
-  lane: "exact",
-  client: "a",
-  queryKey: "",
-  operation: "check",
-  maxWaitMs: 0,
-  signal: new AbortController().signal,
-};
+const NOW = { queryKey: "", maxWaitMs: 0 };
+const ASK = ask(NOW);
 
 let directory = "";
 let quotas: Quotas;
@@ -90,11 +83,11 @@ test("background work leaves two fifths of the budget to visitors", async () => 
   const quota = await quotas.of("first");
   let background = 0;
   for (; quota.roomInMs() === 0; background += 1)
-    await quota.run({ ...ASK, lane: "refresh" }, async () => null);
+    await quota.run(ask({ ...NOW, lane: "refresh" }), async () => null);
   expect([background, await capacity(quota)]).toEqual([5, 3]);
 });
 
-const VISITOR = { ...ASK, client: "visitor", queryKey: "kabul.af" };
+const VISITOR = ask({ client: "visitor", queryKey: "kabul.af", maxWaitMs: 0 });
 
 /** Spends the budget of the credential and reserves a call for the visitor; returns the wait. */
 async function reserve(quota: Quota): Promise<number> {
@@ -173,8 +166,7 @@ describe("a place that was given before an orderly restart", () => {
     const isContested = (asker: string): boolean => quota.isContested(asker);
     const cold = createColdLimit({ perMinute: 1, isContested, clock });
     const others = Array.from({ length: 20 }, (_, n) => {
-      const { signal } = new AbortController();
-      return quota.run({ ...ASK, client: `other ${n}`, maxWaitMs: 600_000, signal }, async () => null);
+      return quota.run(ask({ client: `other ${n}`, maxWaitMs: 600_000 }), async () => null);
     });
     const ended = Promise.allSettled(others);
     await clock.advance(inMs - 2_000);

@@ -99,9 +99,10 @@ describe("a restart", () => {
   });
 
   test("keeps a pause", async () => {
-    (await start()).pause(30_000);
+    const first = await start();
+    for (const operation of ["check", "quote"]) first.pause(operation, 30_000);
     await clock.advance(10_000);
-    expect((await start()).pausedUntilAt - clock.monotonic()).toBeCloseTo(20_000, -1);
+    expect((await start()).pausedUntilAt() - clock.monotonic()).toBeCloseTo(20_000, -1);
   });
 
   test.each(["forward", "back", "reboot"])(

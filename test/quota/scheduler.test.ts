@@ -127,22 +127,6 @@ describe("waiting", () => {
     );
     expect(quota.snapshot().used).toBe(0);
   });
-
-  test("is limited overall, and per client while others wait", async () => {
-    const { quota, clock } = memoryQuota(1, { maxWaiting: 4, maxWaitingPerClient: 2 });
-    await spend(quota, 1);
-    const stop = new AbortController();
-    const patient = { maxWaitMs: WINDOW_MS * 100, signal: stop.signal };
-    const run = (client: string) => outcome(quota.run(ask({ ...patient, client }), async () => client));
-    const waiting = [run("a"), run("a"), run("a"), run("b")];
-    expect(await run("a")).toBeInstanceOf(ServiceError);
-    expect(await run("c")).toBeInstanceOf(ServiceError);
-    await clock.advance(OCCUPIED_MS);
-    expect(await run("a")).toBeInstanceOf(ServiceError);
-    waiting.push(run("c"));
-    await clock.advance(OCCUPIED_MS * 4);
-    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["a", "b", "c"]));
-  });
 });
 
 describe("the order", () => {
@@ -158,14 +142,15 @@ describe("the order", () => {
     const rising = [
       quota.run(
         {
-          get lane() {
-            return risingLane;
+          ...ask({ queryKey: "rising", maxWaitMs: Infinity }),
+          ask: {
+            get lane() {
+              return risingLane;
+            },
+            client: "riser",
+            waitUntilMs: Infinity,
+            signal: new AbortController().signal,
           },
-          client: "riser",
-          queryKey: "rising",
-          operation: "check",
-          maxWaitMs: Infinity,
-          signal: new AbortController().signal,
         },
         async () => {
           order.push("riser");

@@ -5,6 +5,7 @@ import { Line, type Quota } from "../../src/quota/line.js";
 import type { Lane } from "../../src/quota/lane.js";
 import type { Ask } from "../../src/quota/quota.js";
 import { SlotTable } from "../../src/quota/slot-table.js";
+import { Tickets } from "../../src/quota/tickets.js";
 import { fixedSecret } from "../../src/secret.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -46,7 +47,7 @@ afterAll(() => stub.close());
 
 function openQuota(): Quota {
   const table = new SlotTable({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
-  return new Line({ table, clock, onFault: () => {} });
+  return new Line({ table, clock, onFault: () => {}, tickets: new Tickets(), mayCall: () => true });
 }
 
 function bench(settings: Partial<BenchSettings> = {}): Bench {

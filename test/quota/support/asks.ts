@@ -1,21 +1,30 @@
 /** Requests and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
-import { Line, type LineSettings, type Quota } from "../../../src/quota/line.js";
-import type { QuotaRequest } from "../../../src/quota/quota.js";
+import { Line, type Quota } from "../../../src/quota/line.js";
+import type { Ask, QuotaRequest } from "../../../src/quota/quota.js";
 import { type Rests, SlotTable } from "../../../src/quota/slot-table.js";
+import { Tickets } from "../../../src/quota/tickets.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 export const WINDOW_MS = 60_000;
 
-export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
+export type TestRequest = Partial<Omit<Ask, "waitUntilMs"> & Omit<QuotaRequest, "ask">>;
+
+export function ask({
+  lane = "exact",
+  client = "a",
+  network,
+  completes,
+  ...request
+}: TestRequest = {}): QuotaRequest {
+  const { signal = new AbortController().signal } = request;
   return {
-    lane: "exact",
-    client: "a",
+    ask: { lane, client, network, completes, waitUntilMs: Infinity, signal },
     queryKey: "q",
     operation: "check",
     maxWaitMs: 8000,
-    signal: new AbortController().signal,
-    ...more,
+    signal,
+    ...request,
   };
 }
 
@@ -25,7 +34,7 @@ export interface TestQuota {
   readonly faults: string[];
 }
 
-interface TestQuotaSettings extends Partial<Omit<LineSettings, "table">> {
+interface TestQuotaSettings {
   readonly windowMs?: number;
   readonly rests?: Rests;
   readonly record?: (rests: Rests) => void;
@@ -34,14 +43,18 @@ interface TestQuotaSettings extends Partial<Omit<LineSettings, "table">> {
 
 export function memoryQuota(
   budget: number,
-  { windowMs = WINDOW_MS, rests, record, clock = new FakeClock(), ...more }: TestQuotaSettings = {},
+  { windowMs = WINDOW_MS, rests, record, clock = new FakeClock() }: TestQuotaSettings = {},
 ): TestQuota {
   const faults: string[] = [];
   const onFault = (what: string): void => {
     faults.push(what);
   };
   const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, rests, record, clock });
-  return { clock, faults, quota: new Line({ table, clock, onFault, ...more }) };
+  return {
+    clock,
+    faults,
+    quota: new Line({ table, clock, onFault, tickets: new Tickets(), mayCall: () => true }),
+  };
 }
 
 /** Spends `times` slots with calls that end immediately. */
