@@ -47,7 +47,7 @@ const rooms = {
   "metrics\\.ts": [...words, ...engines],
   "staff/staff-tokens\\.ts": [...words, "wire/scopes.ts"],
   "staff/(?:audit|signed-cart)\\.ts": [...words, "staff/", "retail/promise.ts", "upstream/"],
-  "customers/": [...words, "facts/"],
+  "customers/": [...words, "facts/", "quota/"],
   "config/": [...words, "redis/address.ts", "staff/staff-tokens.ts", "customers/", ...engines],
   "shop/": seen,
   "staff/account\\.ts": seen,

@@ -60,34 +60,22 @@ export function every(clock: Clock, everyMs: number, run: () => void): () => voi
 const STEP_MS = 1_000;
 
 /**
- * Returns a function that takes the monotonic time, and calls `act` if the wall clock was set since its last call, with by how many ms: positive if
- * forward.
- */
-function wallSteps(clock: Clock, act: (byMs: number) => void): (monotonicMs: number) => void {
-  let bootAtMs = bootedAtMs(clock);
-  return (monotonicMs) => {
-    const byMs = clock.now() - monotonicMs - bootAtMs;
-    if (Math.abs(byMs) < STEP_MS) return;
-    bootAtMs += byMs;
-    act(byMs);
-  };
-}
-
-/**
  * The same clock, but its monotonic time also advances whenever the wall clock is set forward: the machine may have been suspended, so nothing known
  * from before seems younger than it is. Only for the ages of facts, and for how long a call may still be sent: slots that rest, and waits that were
  * promised, must not count time that may not have passed. Times of one clock can't be compared with those of the other.
  */
 export function countingSuspensions(clock: Clock): Clock {
+  let bootAtMs = bootedAtMs(clock);
   let suspendedMs = 0;
-  const look = wallSteps(clock, (byMs) => {
-    suspendedMs += Math.max(0, byMs);
-  });
   return {
     now: () => clock.now(),
     monotonic() {
       const runningMs = clock.monotonic();
-      look(runningMs);
+      const stepMs = clock.now() - runningMs - bootAtMs;
+      if (Math.abs(stepMs) >= STEP_MS) {
+        bootAtMs += stepMs;
+        suspendedMs += Math.max(0, stepMs);
+      }
       return runningMs + suspendedMs;
     },
     after: (delayMs, run) => clock.after(delayMs, run),
@@ -118,19 +106,6 @@ export function justAfter(stampMs: number): number {
 /** RFC 3339, UTC. */
 export function instant(atMs: number): string {
   return new Date(atMs).toISOString();
-}
-
-/** Writes times as RFC 3339 in UTC. The last result is kept, because writing one takes a microsecond and many in a row are the same. */
-export function isoTimes(): (atMs: number) => string {
-  let lastMs = NaN;
-  let last = "";
-  return (atMs) => {
-    if (atMs !== lastMs) {
-      lastMs = atMs;
-      last = new Date(atMs).toISOString();
-    }
-    return last;
-  };
 }
 
 /** Resolves after `forMs`, or as soon as the signal is aborted. */

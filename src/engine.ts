@@ -20,7 +20,7 @@ import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
 import { createNameKinds, savedNames } from "./retail/name-kinds.js";
 import { createPriceList, type PriceList } from "./retail/price-list.js";
 import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
-import { noSavedPrices, savedPricesShape, savePrices } from "./retail/saved-prices.js";
+import { savedPricesShape, savePrices } from "./retail/saved-prices.js";
 import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createFileStore, type Store } from "./store.js";
@@ -187,10 +187,7 @@ export function createEngine(settings: EngineSettings): Engine {
     policies,
     notebook,
     quote: upstream.quote,
-    saved:
-      pricesFile === null
-        ? noSavedPrices
-        : savePrices(pricesFile, () => credentials.active().sinceMs, factClock),
+    saved: savePrices(pricesFile, () => credentials.active().sinceMs, factClock),
     onChange,
     freshMs: config.cache.prices.freshMs,
     roomInMs,
@@ -260,7 +257,6 @@ export function createEngine(settings: EngineSettings): Engine {
 
   async function leaveBehind(): Promise<void> {
     audit.flush();
-    nameKinds.flush();
     await Promise.all([pricesFile?.saved(), namesFile?.saved()]);
   }
 

@@ -40,8 +40,8 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
     return null;
   }
 
-  /** The latest text, until it is being written. */
-  let unwritten: string | null = null;
+  /** The latest data, until it is being written. */
+  let unwritten: { readonly source: string; readonly data: T } | null = null;
   let writing: Promise<void> | null = null;
   /** Logged once, until a save succeeds. */
   let isFailing = false;
@@ -50,11 +50,11 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
   async function writeAll(): Promise<void> {
     cancelRetry();
     while (unwritten !== null) {
-      const text: string = unwritten;
+      const latest: NonNullable<typeof unwritten> = unwritten;
       unwritten = null;
       try {
         createFolder(dirname(path));
-        await writeFile(unfinished, text, { mode: 0o600 });
+        await writeFile(unfinished, JSON.stringify(latest), { mode: 0o600 });
         await rename(unfinished, path);
         isFailing = false;
       } catch (error) {
@@ -62,7 +62,7 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
         isFailing = true;
         // On a full disk, a part of it has been written.
         await rm(unfinished, { force: true }).catch(() => {});
-        unwritten ??= text;
+        unwritten ??= latest;
         cancelRetry = clock.after(RETRY_MS, () => void written());
         break;
       }
@@ -93,7 +93,7 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
       return success ? data : unreadable();
     },
     save(data) {
-      unwritten = JSON.stringify({ source: source(), data });
+      unwritten = { source: source(), data };
       void written();
     },
     saved: written,

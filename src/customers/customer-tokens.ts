@@ -9,11 +9,11 @@ import { JOSEError, JWKSNoMatchingKey, JWTExpired } from "jose/errors";
 import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
 import { createPage } from "../facts/page.js";
-import type { Asker } from "../facts/shared-load.js";
 import type { Answered, Clock } from "../clock.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import type { Ask } from "../quota/quota.js";
 import type { Secret } from "../secret.js";
 
 /** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
@@ -39,7 +39,7 @@ export interface CustomerTokens {
    * The token's customer, or why it isn't accepted. `expired`: it was valid before. Rejects with `upstream_failed` if the login's keys can't
    * be fetched.
    */
-  ownerOf(token: string, asker: Asker): Promise<OwnNames | "expired" | "wrong">;
+  ownerOf(token: string, signal: AbortSignal): Promise<OwnNames | "expired" | "wrong">;
 }
 
 // Never HMAC here: anyone with the public key could sign.
@@ -84,7 +84,7 @@ export function createCustomerTokens(
 
   function withPublished(url: URL) {
     type Keys = ReturnType<typeof createLocalJWKSet>;
-    const known = createPage<Keys, Asker>({
+    const known = createPage<Keys>({
       entries: 1,
       freshness: () => ({ freshMs: KEYS_FRESH_MS, usableMs: KEYS_USABLE_MS }),
       failureMs: FAILURE_MS,
@@ -100,7 +100,8 @@ export function createCustomerTokens(
         throw keysFailed("unreachable");
       }
     };
-    return async (token: string, asker: Asker): Promise<JWTPayload> => {
+    return async (token: string, signal: AbortSignal): Promise<JWTPayload> => {
+      const asker: Ask = { lane: "account", client: "keys", waitUntilMs: Infinity, signal };
       const { value } = await known.get("keys", asker, load, { whileRevalidating: true });
       try {
         return await verify(token, value, PUBLIC_KEY_ALGORITHMS);
@@ -148,10 +149,10 @@ export function createCustomerTokens(
   }
 
   return {
-    async ownerOf(token, asker) {
+    async ownerOf(token, signal) {
       let payload: JWTPayload;
       try {
-        payload = await payloadOf(token, asker);
+        payload = await payloadOf(token, signal);
       } catch (error) {
         if (error instanceof ServiceError) throw error;
         // jose checks the expiry last, after the signature, the issuer and the audience.

@@ -2,7 +2,6 @@
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { sameWholesale, type Wholesale } from "../money.js";
-import type { Ask } from "../quota/quota.js";
 import type { Balance, Check, Combination, DomainList, DomainRecord, Tier } from "../upstream/contract.js";
 import { createPage, type Freshness, type Page, type PageStats } from "./page.js";
 import { createPriceChanges, type PriceChanges } from "./price-changes.js";
@@ -33,13 +32,13 @@ type PageKind = "availability" | "prices" | "tier" | "account";
 
 export interface Notebook {
   /** By name and term. */
-  readonly checks: Page<Check, Ask>;
+  readonly checks: Page<Check>;
   /** By combination. */
-  readonly quotes: Page<Quote, Ask>;
-  readonly tier: Page<Tier, Ask>;
-  readonly domains: Page<DomainList, Ask>;
-  readonly domain: Page<DomainRecord | null, Ask>;
-  readonly balance: Page<Balance, Ask>;
+  readonly quotes: Page<Quote>;
+  readonly tier: Page<Tier>;
+  readonly domains: Page<DomainList>;
+  readonly domain: Page<DomainRecord | null>;
+  readonly balance: Page<Balance>;
   readonly changes: PriceChanges;
   stats(): Readonly<Record<PageKind, PageStats>>;
   /** Clears what is about the reseller, the tier included; returns how many entries there were. */
@@ -69,17 +68,17 @@ interface NotebookSettings {
 export function createNotebook({ limits, ...settings }: NotebookSettings): Notebook {
   const changes = createPriceChanges(settings);
   changes.onChange(settings.onChange);
-  const account = <V extends {} | null>(): Page<V, Ask> =>
-    createPage<V, Ask>({ ...limits.account, freshness: () => limits.account, ...settings });
+  const account = <V extends {} | null>(): Page<V> =>
+    createPage<V>({ ...limits.account, freshness: () => limits.account, ...settings });
 
-  const checks = createPage<Check, Ask>({
+  const checks = createPage<Check>({
     ...limits.availability,
     freshness: ({ status }) => limits.availability[status],
     continues: ({ value: before }, { wholesale }) =>
       before.wholesale !== undefined && wholesale !== undefined && sameWholesale(before.wholesale, wholesale),
     ...settings,
   });
-  const quotes = createPage<Quote, Ask>({
+  const quotes = createPage<Quote>({
     ...limits.prices,
     freshness: () => limits.prices,
     // A price that changes and returns must not look as if it had never changed.
@@ -93,7 +92,7 @@ export function createNotebook({ limits, ...settings }: NotebookSettings): Noteb
     },
     ...settings,
   });
-  const tier = createPage<Tier, Ask>({ ...limits.tier, freshness: () => limits.tier, ...settings });
+  const tier = createPage<Tier>({ ...limits.tier, freshness: () => limits.tier, ...settings });
   const [domains, domain, balance] = [
     account<DomainList>(),
     account<DomainRecord | null>(),

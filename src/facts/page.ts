@@ -5,8 +5,9 @@
 import { LRUCache } from "lru-cache";
 import type { Answered, Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
+import type { Ask } from "../quota/quota.js";
 import { failureCodeOf } from "../upstream/failures.js";
-import { type Asker, callerGone, type Flight, SharedLoads } from "./shared-load.js";
+import { callerGone, SharedLoads } from "./shared-load.js";
 
 /** What was said about one thing. */
 export interface Entry<V> extends Answered<V> {
@@ -46,15 +47,15 @@ export interface PageStats {
   readonly counts: Readonly<Record<Source | "failed", number>>;
 }
 
-export interface Page<V, A extends Asker> {
+export interface Page<V> {
   /**
    * The entry of `key`: fresh from memory, or loaded, or, if that fails, a stale one that is still usable. A caller that leaves doesn't fail the
-   * others. Rejects with the error of `load`.
+   * others. `load` gets the ask of all who wait. Rejects with its error.
    */
   get(
     key: string,
-    asker: A,
-    load: (flight: Flight<A>) => Promise<Answered<V>>,
+    ask: Ask,
+    load: (ask: Ask) => Promise<Answered<V>>,
     options?: GetOptions,
   ): Promise<Known<V>>;
   /** The entry in memory: fresh, or stale and still usable. */
@@ -86,12 +87,12 @@ export interface PageSettings<V> {
 }
 
 /** Creates a page with its own size and times. */
-export function createPage<V extends {} | null, A extends Asker>(settings: PageSettings<V>): Page<V, A> {
+export function createPage<V extends {} | null>(settings: PageSettings<V>): Page<V> {
   const { entries: max, freshness, failureMs, continues, clock, onChange = () => {} } = settings;
   const stamp = settings.stamp ?? (() => clock.monotonic());
   const entries = new LRUCache<string, Entry<V>>({ max });
   const failures = new LRUCache<string, { readonly error: unknown; readonly failedAt: number }>({ max });
-  const loads = new SharedLoads<Entry<V>, A>();
+  const loads = new SharedLoads<Entry<V>>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0 };
   let notBefore = -Infinity;
 
@@ -133,17 +134,13 @@ export function createPage<V extends {} | null, A extends Asker>(settings: PageS
     return entry;
   }
 
-  async function load(
-    key: string,
-    flight: Flight<A>,
-    ask: (flight: Flight<A>) => Promise<Answered<V>>,
-  ): Promise<Entry<V>> {
+  async function load(key: string, ask: Ask, loadOne: (ask: Ask) => Promise<Answered<V>>): Promise<Entry<V>> {
     const startedAt = stamp();
     try {
-      return write(key, await ask(flight));
+      return write(key, await loadOne(ask));
     } catch (error) {
       counts.failed += 1;
-      if (!flight.signal.aborted && startedAt > notBefore && reachOf(error) === "remembered")
+      if (!ask.signal.aborted && startedAt > notBefore && reachOf(error) === "remembered")
         failures.set(key, { error, failedAt: clock.monotonic() });
       throw error;
     }
@@ -165,15 +162,15 @@ export function createPage<V extends {} | null, A extends Asker>(settings: PageS
 
   async function get(
     key: string,
-    asker: A,
-    ask: (flight: Flight<A>) => Promise<Answered<V>>,
+    ask: Ask,
+    loadOne: (ask: Ask) => Promise<Answered<V>>,
     options: GetOptions = {},
   ): Promise<Known<V>> {
     const askedSince = Math.max(options.askedSince ?? -Infinity, notBefore);
     const before = usable(key);
     const old = before !== undefined && before.askedAt >= askedSince ? before : undefined;
     if (old?.source === "hit") return counted(old);
-    if (asker.signal.aborted) throw callerGone();
+    if (ask.signal.aborted) throw callerGone();
 
     const failure = recentFailure(key);
     if (failure !== undefined) {
@@ -181,7 +178,7 @@ export function createPage<V extends {} | null, A extends Asker>(settings: PageS
       throw failure.error;
     }
     const joins = loads.has(key);
-    const loading = loads.join(key, asker, (flight) => load(key, flight, ask));
+    const loading = loads.join(key, ask, (shared) => load(key, shared, loadOne));
     if (old !== undefined && options.whileRevalidating === true) {
       loading.catch(() => undefined);
       return counted(old);
@@ -189,12 +186,12 @@ export function createPage<V extends {} | null, A extends Asker>(settings: PageS
     try {
       const entry = await loading;
       // The load was in flight before this caller joined, so its request may have been sent too early.
-      if (entry.askedAt < askedSince && joins) return await get(key, asker, ask, options);
+      if (entry.askedAt < askedSince && joins) return await get(key, ask, loadOne, options);
       return counted(known(entry, joins ? "inflight" : "miss"));
     } catch (error) {
-      if (joins && !asker.signal.aborted && reachOf(error) === "own")
-        return await get(key, asker, ask, options);
-      const stale = asker.signal.aborted ? undefined : usable(key);
+      if (joins && !ask.signal.aborted && reachOf(error) === "own")
+        return await get(key, ask, loadOne, options);
+      const stale = ask.signal.aborted ? undefined : usable(key);
       if (stale !== undefined && stale.askedAt >= askedSince) return counted({ ...stale, source: "stale" });
       throw error;
     }

@@ -1,72 +1,104 @@
 /** One load for any number of callers: they join the load in flight, leave without failing the others, and the last to leave aborts it. */
 import { ServiceError } from "../errors.js";
+import { type Lane, LANES } from "../quota/lane.js";
+import type { Ask } from "../quota/quota.js";
 
-export interface Asker {
-  /** Aborted when this caller no longer wants the answer. */
-  readonly signal: AbortSignal;
-}
+/**
+ * The request of all callers that wait for the same answer: as urgent as the most urgent of them, and attributed to whoever has waited longest. A class,
+ * because V8 keeps everything that the getters of an object literal refer to until the next full garbage collection.
+ */
+class SharedAsk implements Ask {
+  readonly askers: Set<Ask>;
+  readonly waitUntilMs: number;
+  readonly #leader: Ask;
+  readonly #abort = new AbortController();
 
-/** A load in flight and its callers. */
-export interface Flight<A extends Asker> {
-  readonly askers: ReadonlySet<A>;
+  constructor(leader: Ask) {
+    this.#leader = leader;
+    this.askers = new Set([leader]);
+    this.waitUntilMs = leader.waitUntilMs;
+  }
+
   /** Aborted when the last caller has left. */
-  readonly signal: AbortSignal;
-}
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
 
-interface Shared<R, A extends Asker> extends Flight<A> {
-  readonly askers: Set<A>;
-  readonly abort: AbortController;
-  readonly outcome: Promise<R>;
+  get lane(): Lane {
+    // Without new objects, because the queue looks at all its requests for every call.
+    let urgency: number = LANES.length;
+    for (const { lane } of this.askers) urgency = Math.min(urgency, LANES.indexOf(lane));
+    return LANES[urgency] ?? this.#leader.lane;
+  }
+
+  get completes(): boolean {
+    for (const { completes } of this.askers) if (completes === true) return true;
+    return false;
+  }
+
+  get client(): string {
+    return this.#payer.client;
+  }
+
+  get network(): string | undefined {
+    return this.#payer.network;
+  }
+
+  get #payer(): Ask {
+    const [first = this.#leader] = this.askers;
+    return first;
+  }
+
+  leave(asker: Ask): void {
+    this.askers.delete(asker);
+    if (this.askers.size === 0) this.#abort.abort();
+  }
 }
 
 /** Loads by key. `start` must not throw; its rejection reaches every caller. */
-export class SharedLoads<R, A extends Asker> {
-  readonly #flights = new Map<string, Shared<R, A>>();
+export class SharedLoads<R> {
+  readonly #loads = new Map<string, { readonly ask: SharedAsk; readonly outcome: Promise<R> }>();
 
   get size(): number {
-    return this.#flights.size;
+    return this.#loads.size;
   }
 
   has(key: string): boolean {
-    return this.#flights.has(key);
+    return this.#loads.has(key);
   }
 
-  /** Joins the load in flight, or starts one; rejects as soon as the caller leaves. */
-  join(key: string, asker: A, start: (flight: Flight<A>) => Promise<R>): Promise<R> {
-    const flight = this.#flights.get(key) ?? this.#launch(key, asker, start);
-    flight.askers.add(asker);
+  /** Joins the load in flight, or starts one, with an ask for all who wait; rejects as soon as the caller leaves. */
+  join(key: string, asker: Ask, start: (ask: Ask) => Promise<R>): Promise<R> {
+    const { ask, outcome } = this.#loads.get(key) ?? this.#launch(key, asker, start);
+    ask.askers.add(asker);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        flight.askers.delete(asker);
-        if (flight.askers.size === 0) {
-          this.#end(key, flight);
-          flight.abort.abort();
-        }
+        ask.leave(asker);
+        if (ask.signal.aborted) this.#end(key, ask);
         reject(callerGone());
       };
       asker.signal.addEventListener("abort", leave, { once: true });
       const settled = (): void => {
         asker.signal.removeEventListener("abort", leave);
       };
-      flight.outcome.then(settled, settled);
-      flight.outcome.then(resolve, reject);
+      outcome.then(settled, settled);
+      outcome.then(resolve, reject);
     });
   }
 
-  #launch(key: string, first: A, start: (flight: Flight<A>) => Promise<R>): Shared<R, A> {
-    const abort = new AbortController();
-    const askers = new Set([first]);
-    const flight = { askers, abort, signal: abort.signal, outcome: start({ askers, signal: abort.signal }) };
-    this.#flights.set(key, flight);
+  #launch(key: string, first: Ask, start: (ask: Ask) => Promise<R>) {
+    const ask = new SharedAsk(first);
+    const load = { ask, outcome: start(ask) };
+    this.#loads.set(key, load);
     const end = (): void => {
-      this.#end(key, flight);
+      this.#end(key, ask);
     };
-    flight.outcome.then(end, end);
-    return flight;
+    load.outcome.then(end, end);
+    return load;
   }
 
-  #end(key: string, flight: Shared<R, A>): void {
-    if (this.#flights.get(key) === flight) this.#flights.delete(key);
+  #end(key: string, ask: SharedAsk): void {
+    if (this.#loads.get(key)?.ask === ask) this.#loads.delete(key);
   }
 }
 

@@ -64,7 +64,7 @@ export function createCallers({ staff, customers, log }: CallerSettings): Caller
       return signer === null ? { kind: "wrong" } : { kind: "staff", token: signer };
     }
     if (isCustomer) {
-      const owner = await customers.ownerOf(token, contextOf(request));
+      const owner = await customers.ownerOf(token, contextOf(request).signal);
       return typeof owner === "string" ? { kind: owner } : { kind: "customer", ...owner };
     }
     const found = staff.find(token);

@@ -1,7 +1,7 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
 import type { UnknownDomain } from "../staff/account.js";
 import type { Known } from "../facts/page.js";
-import { isoTimes } from "../clock.js";
+import { instant } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import { presentRetail, type Retail, totalsOf } from "../money.js";
@@ -100,7 +100,7 @@ export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.q
     })),
     total: totalsOf(lines.map(({ price }) => price).filter((price) => price !== null)),
     promise: promise && promise.jws,
-    validUntil: promise && expiryText(promise.validUntilMs),
+    validUntil: promise && instant(promise.validUntilMs),
   };
 }
 
@@ -143,8 +143,5 @@ export function presentUnknownDomain({
 /** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
   const startMs = Math.floor(atMs / 60_000) * 60_000;
-  return minuteText(startMs);
+  return instant(startMs);
 }
-
-/** Most facts of an answer are of the same minute, and most promises expire in the same second. */
-const [minuteText, expiryText] = [isoTimes(), isoTimes()];

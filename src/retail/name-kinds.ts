@@ -24,8 +24,6 @@ export interface NameKinds {
   note(name: Pick<DomainName, "ascii">, decision: LastKind): void;
   /** An answer asked at that stamp says in some way that the name is premium. */
   noteSign(name: Pick<DomainName, "ascii">, askedAt: number): void;
-  /** Starts to save what isn't saved yet, which can be up to a second old. */
-  flush(): void;
   /** Loads what was saved before a restart, or by the former owner. */
   restore(): Promise<void>;
 }
@@ -39,8 +37,6 @@ interface NameKindsSettings {
 }
 
 const KEPT_MS = 30 * 24 * 3_600_000;
-/** A flood of premium names must not write a file for each of them. */
-const SAVE_EVERY_MS = 1_000;
 const MAX_SAVED = 10_000;
 
 /** The names as saved. The times are of the wall clock, because the machine may restart before they are read. */
@@ -51,32 +47,17 @@ type SavedNames = z.output<typeof savedNames>;
 
 export function createNameKinds({ max, file, clock, onChange }: NameKindsSettings): NameKinds {
   const decisions = new BoundedMap<string, LastKind & { readonly key: string }>(max);
-  let isResting = false;
-  let isUnsaved = false;
-
   function last(name: DomainName): LastKind | undefined {
     const known = decisions.get(keyOf(name.ascii));
     return known !== undefined && clock.monotonic() - known.askedAt <= KEPT_MS ? known : undefined;
   }
 
   function save(): void {
-    isUnsaved = false;
     const names: z.output<typeof savedNames>[number][] = [];
     decisions.forEach(({ key, kind, askedAt }) => {
       if (kind === "premium") names.push({ key, askedAtMs: Math.floor(bootedAtMs(clock) + askedAt) });
     });
     file?.save(names.slice(-MAX_SAVED));
-  }
-
-  function saveSoon(): void {
-    isUnsaved = true;
-    if (isResting) return;
-    save();
-    isResting = true;
-    clock.after(SAVE_EVERY_MS, () => {
-      isResting = false;
-      if (isUnsaved) saveSoon();
-    });
   }
 
   /** Returns whether that is new. */
@@ -91,7 +72,7 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
   }
 
   function note({ ascii }: Pick<DomainName, "ascii">, decision: LastKind): void {
-    if (learn(keyOf(ascii), decision)) saveSoon();
+    if (learn(keyOf(ascii), decision)) save();
   }
 
   return {
@@ -100,9 +81,6 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
     note,
     noteSign(name, askedAt) {
       note(name, { kind: "premium", askedAt });
-    },
-    flush() {
-      if (isUnsaved) save();
     },
     async restore() {
       const now = clock.monotonic();

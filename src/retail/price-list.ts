@@ -5,7 +5,6 @@
 import { isExpected, ServiceError } from "../errors.js";
 import type { Notebook, Observed, Quote } from "../facts/notebook.js";
 import type { Known } from "../facts/page.js";
-import { SharedAsk } from "../facts/shared-ask.js";
 import { type Answered, justAfter } from "../clock.js";
 import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
@@ -148,7 +147,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     const known = await quotes.get(
       keyOf(what),
       by,
-      (flight) => quoted(new SharedAsk(flight, by), what),
+      (shared) => quoted(shared, what),
       askedSince === -Infinity ? { whileRevalidating: true } : { askedSince },
     );
     return priceOf(known);

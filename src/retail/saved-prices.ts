@@ -50,15 +50,15 @@ export const savedPricesShape = z.strictObject({
   ),
 });
 
-/** Those learned before `since`, with another credential, may be another reseller's. */
+/** Null: nothing outlives the process. Those learned before `since`, with another credential, may be another reseller's. */
 export function savePrices(
-  file: SavedFile<z.output<typeof savedPricesShape>>,
+  file: SavedFile<z.output<typeof savedPricesShape>> | null,
   since: () => number,
   clock: Clock,
 ): SavedPrices {
   return {
     async load() {
-      const { tier, prices } = (await file.load()) ?? NOTHING;
+      const { tier, prices } = (await file?.load()) ?? NOTHING;
       return {
         tier,
         prices: prices.flatMap(({ askedAtMs, ...price }) =>
@@ -71,12 +71,9 @@ export function savePrices(
       const saved = prices
         .filter(({ askedAt }) => askedAt > since())
         .map(({ askedAt, ...price }) => ({ ...price, askedAtMs: Math.floor(bootedAtMs(clock) + askedAt) }));
-      if (saved.length > 0) file.save({ tier, prices: saved });
+      if (saved.length > 0) file?.save({ tier, prices: saved });
     },
   };
 }
 
 const NOTHING = { tier: null, prices: [] };
-
-/** Saves nothing, for an upstream that ends with the process. */
-export const noSavedPrices: SavedPrices = { load: () => Promise.resolve(NOTHING), save: () => {} };

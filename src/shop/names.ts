@@ -5,7 +5,6 @@
 import { type Answered, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Entry, Known, Page } from "../facts/page.js";
-import { SharedAsk } from "../facts/shared-ask.js";
 import type { Ask } from "../quota/quota.js";
 import type { Check } from "../upstream/contract.js";
 
@@ -44,7 +43,7 @@ export interface Names {
 }
 
 interface NamesSettings {
-  readonly checks: Page<Check, Ask>;
+  readonly checks: Page<Check>;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   /** Called with each check in which something says that this may not be an ordinary name. */
   readonly onSign: (name: DomainName, askedAt: number) => void;
@@ -103,9 +102,9 @@ export function createNames({ checks, check, onSign }: NamesSettings): Names {
     const known = await checks.get(
       key,
       ask,
-      async (flight) => {
+      async (shared) => {
         ask.spend();
-        const answered = await check(new SharedAsk(flight, ask), name, years);
+        const answered = await check(shared, name, years);
         if (answered.value.sign !== undefined) onSign(name, answered.askedAt);
         return answered;
       },

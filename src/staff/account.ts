@@ -7,7 +7,6 @@ import type { DomainName } from "../domain-name.js";
 import { isExpected } from "../errors.js";
 import type { Notebook } from "../facts/notebook.js";
 import type { Known } from "../facts/page.js";
-import { SharedAsk } from "../facts/shared-ask.js";
 import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
@@ -107,25 +106,25 @@ export function createAccount(settings: AccountSettings): Account {
 
   /** `spend` is called before an upstream call, and can throw to prevent it. */
   function list(ask: Ask, spend = (): void => {}): Promise<Known<DomainList>> {
-    return notebook.domains.get(LIST, ask, async (flight) => {
+    return notebook.domains.get(LIST, ask, async (shared) => {
       spend();
-      const answered = await upstream.domains(new SharedAsk(flight, ask));
+      const answered = await upstream.domains(shared);
       noteRecords(answered.value.records, answered.askedAt);
       return answered;
     });
   }
 
   function domain(ask: Ask, name: DomainName, spend = (): void => {}): Promise<Known<DomainRecord | null>> {
-    return notebook.domain.get(name.ascii, ask, async (flight) => {
+    return notebook.domain.get(name.ascii, ask, async (shared) => {
       spend();
-      const answered = await upstream.domain(new SharedAsk(flight, ask), name);
+      const answered = await upstream.domain(shared, name);
       if (answered.value !== null) noteRecords([answered.value], answered.askedAt);
       return answered;
     });
   }
 
   function balance(ask: Ask): Promise<Known<Balance>> {
-    return notebook.balance.get(BALANCE, ask, (flight) => upstream.balance(new SharedAsk(flight, ask)));
+    return notebook.balance.get(BALANCE, ask, (shared) => upstream.balance(shared));
   }
 
   /** Reports the tier if it is another answer than the last reported one. */
@@ -138,7 +137,7 @@ export function createAccount(settings: AccountSettings): Account {
   }
 
   async function tier(ask: Ask): Promise<Known<Tier>> {
-    return noticed(await notebook.tier.get(TIER, ask, (flight) => upstream.tier(new SharedAsk(flight, ask))));
+    return noticed(await notebook.tier.get(TIER, ask, (shared) => upstream.tier(shared)));
   }
 
   function knownTier(): Known<Tier> | undefined {

@@ -65,7 +65,7 @@ async function key(kid: string, alg: "ES256" | "EdDSA" = "ES256") {
 /** The names in the token, why it isn't accepted, or the code of the error. */
 async function namesOf(token: string): Promise<readonly string[] | string> {
   try {
-    const owner = await tokens.ownerOf(token, { signal: new AbortController().signal });
+    const owner = await tokens.ownerOf(token, new AbortController().signal);
     return typeof owner === "string" ? owner : [...owner.names.keys()];
   } catch (error) {
     if (error instanceof ServiceError) return error.code;

@@ -1,7 +1,7 @@
 /** A page of the notebook on a simulated clock: who is answered from memory, who starts a load, how old an answer is, and what a failure does. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createPage, type Page } from "../../src/facts/page.js";
-import type { Asker, Flight } from "../../src/facts/shared-load.js";
+import type { Ask } from "../../src/quota/quota.js";
 import { type Answered, createStamps, justAfter } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
@@ -10,9 +10,9 @@ const START = Date.UTC(2026, 2, 20);
 
 let clock: FakeClock;
 let stamp: () => number;
-let page: Page<string, Asker>;
+let page: Page<string>;
 
-function pageOf(entries = 100, onChange = (): void => {}): Page<string, Asker> {
+function pageOf(entries = 100, onChange = (): void => {}): Page<string> {
   return createPage({
     entries,
     freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
@@ -33,9 +33,10 @@ const UPSTREAM_DOWN = new ServiceError("upstream_failed", "The registry service 
 const STOPPING = new ServiceError("shutting_down", "This process is stopping.");
 
 /** A caller that can leave. */
-function caller(): Asker & { leave(): void } {
+function caller(client = "a"): Ask & { leave(): void } {
   const controller = new AbortController();
-  return { signal: controller.signal, leave: () => controller.abort() };
+  const { signal } = controller;
+  return { lane: "exact", client, waitUntilMs: Infinity, signal, leave: () => controller.abort() };
 }
 
 /** A fact that was requested and answered just now. */
@@ -47,13 +48,13 @@ function factNow(value: string): Answered<string> {
 /** Counts its loads, stamps them when they start, and answers them when the test says so. */
 class Source {
   loads = 0;
-  flight: Flight<Asker> | undefined;
+  ask: Ask | undefined;
   #open: { resolve(value: string): void; reject(error: Error): void }[] = [];
 
-  readonly load = (flight: Flight<Asker>): Promise<Answered<string>> => {
+  readonly load = (ask: Ask): Promise<Answered<string>> => {
     const askedAt = stamp();
     this.loads += 1;
-    this.flight = flight;
+    this.ask = ask;
     return new Promise((resolve, reject) => {
       this.#open.push({ resolve: (value) => resolve({ value, askedAt, answeredAt: stamp() }), reject });
     });
@@ -101,7 +102,7 @@ describe("a load in flight", () => {
     const waiting = callers.map((one) => page.get("a", one, source.load));
     for (const one of callers) one.leave();
     await Promise.all(waiting.map((one) => expect(one).rejects.toThrow(ServiceError)));
-    expect(source.flight?.signal.aborted).toBe(true);
+    expect(source.ask?.signal.aborted).toBe(true);
     const next = page.get("a", caller(), source.load);
     expect(source.loads).toBe(2);
     await source.answer("1");

@@ -2,7 +2,6 @@
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota } from "../../src/quota/line.js";
-import { SharedAsk } from "../../src/facts/shared-ask.js";
 import { settle } from "../support/fake-clock.js";
 import {
   ask,
@@ -185,14 +184,4 @@ describe("people behind one address", () => {
     await clock.advance(8000);
     expect(await waiting).toBe("first");
   });
-});
-
-test("a shared ask belongs to its leader, and to the first remaining asker once the leader has left", () => {
-  const leader = { ...ask({ client: "leader", network: "l" }).ask, waitUntilMs: 8000 };
-  const other = { ...ask({ client: "other" }).ask, waitUntilMs: 9000 };
-  const askers = new Set([leader, other]);
-  const shared = new SharedAsk({ askers, signal: new AbortController().signal }, leader);
-  expect([shared.client, shared.network, shared.waitUntilMs]).toEqual(["leader", "l", 8000]);
-  askers.delete(leader);
-  expect([shared.client, shared.network]).toEqual(["other", undefined]);
 });
