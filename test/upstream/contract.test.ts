@@ -62,11 +62,7 @@ describe("a check", () => {
   test.each<[string, object]>([
     ["as documented", AVAILABLE],
     ["with undocumented fields", { ...AVAILABLE, premium: false, colour: "1.00" }],
-    ["with the currency beside the price", { ...AVAILABLE, currency: "USD" }],
-    ["with two spellings that agree, or aren't read", { ...AVAILABLE, Status: "available", id: 1, ID: null }],
     ["for one year", { ...AVAILABLE, years: 1 }],
-    ["for one year as text", costing("12.34", { period: "1" })],
-    ["for one year, by its price per year", costing("12.34", { per: "year" })],
     ...["KABUL.AF", "kabul.af.", " kabul.af "].map((domain): [string, object] => [
       `for ${domain}`,
       { ...AVAILABLE, domain },
@@ -117,51 +113,40 @@ describe("a check", () => {
     expect(decodeCheck(taken, KABUL, 1, new Set(["AFN"]))).toEqual({ status: "taken" });
   });
 
-  test.each(["taken", "Not Available", "in_use", "reserved"])(
-    "that isn't available and has status %j is taken",
-    (status) => {
-      expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1)).toMatchObject({
-        status: "taken",
-      });
-    },
-  );
+  test.each(["taken", "Not Available"])("that isn't available and has status %j is taken", (status) => {
+    expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1)).toMatchObject({
+      status: "taken",
+    });
+  });
 
   test.each<[string, unknown]>([
     ["another currency than its price", { ...AVAILABLE, currency: "EUR" }],
     ["two values of its availability", { ...AVAILABLE, Available: false }],
-    ["two statuses", { STATUS: "taken", ...AVAILABLE }],
     ["two domains", { ...AVAILABLE, "do-main": "herat.af" }],
     ["two amounts", costing("12.34", { "Amount ": "1.00" })],
-    ["two currencies", costing("12.34", { CURRENCY: "EUR" })],
-    ["two prices", { ...AVAILABLE, Pricing: { amount: "1.00", currency: "USD" } }],
-    ...["available", " AVAILABLE ", "pending", "", null, 0, ["taken"]].map((status): [string, object] => [
+    ...["available", "pending", null, ["taken"]].map((status): [string, object] => [
       `available: false, but status ${JSON.stringify(status)}`,
       { ...AVAILABLE, available: false, status },
     ]),
-    ...["taken", "", undefined, true, ["available"]].map((status): [string, object] => [
+    ...["taken", undefined].map((status): [string, object] => [
       `available: true, but status ${JSON.stringify(status)}`,
       { ...AVAILABLE, status },
     ]),
-    ...["com.af", "xkabul.af", "kabul.com.af", "", "kabul.af/x", undefined, 1].flatMap((domain) => [
+    ...["xkabul.af", "kabul.com.af", undefined].flatMap((domain) => [
       [`an answer for ${domain}`, { ...AVAILABLE, domain }] satisfies [string, object],
       [`a taken ${domain}`, { domain, status: "taken", available: false }] satisfies [string, object],
     ]),
     ["available as a string", { ...AVAILABLE, available: "true" }],
-    ["available as a number", { ...AVAILABLE, available: 1 }],
     ["no price", priced(undefined)],
-    ["a null price", priced(null)],
-    ["a bare amount as the price", priced("12.34")],
-    ...[null, "0.00", "-1.00", "1.000", "1.5", "1e2", "1,234.00", 12.34].map((amount): [string, object] => [
+    ...[null, "0.00", "-1.00", "1.000", 12.34].map((amount): [string, object] => [
       `the amount ${JSON.stringify(amount)}`,
       costing(amount),
     ]),
-    ...[undefined, "usd", "$"].map((currency): [string, object] => [
+    ...[undefined, "usd"].map((currency): [string, object] => [
       `the currency ${currency}`,
       costing("1.00", { currency }),
     ]),
-    ["a list as data", [AVAILABLE]],
     ["a wrapped check", { result: AVAILABLE }],
-    ["null as data", null],
     ["a string as data", "marrow"],
   ])("with %s is rejected", (_what, data) => {
     expect(outcome(() => decodeCheck(data, KABUL, 1))).toBe("upstream_contract");
@@ -174,18 +159,12 @@ describe("a quote", () => {
   test.each<[string, unknown]>([
     ["a check's price", { pricing: money }],
     ["flat fields with the term", { tld: ".af", action: "registration", years: 1, ...money }],
-    ["a term in other spellings", { TLD: "AF", operation: "REGISTRATION", period: "1", pricing: money }],
     ["a wrapper", { quote: { pricing: money } }],
-    ["kebab-case fields", { "price-quote": { "total-amount": "12.34", "currency-code": "USD" } }],
     ["a wrapper beside a string in another wrapper's place", { result: "ok", quote: money }],
-    ["a nested price with the currency outside", { pricing: { amount: "12.34" }, currency: "USD" }],
     ["a wrapped price with the currency outside", { quote: { amount: "12.34" }, currency: "USD" }],
     ["a total beside a unit price", { unit_price: "99.00", total: "12.34", currency: "USD" }],
-    ["a total that is an object", { total: money, unit_price: { amount: "99.00", currency: "USD" } }],
     ["a unit price for one year", { unitPrice: "12.34", currency: "USD" }],
     ["a number as it was written", { amount: new WrittenNumber("12.34"), currency: "USD" }],
-    ["the same price twice", { pricing: money, total: "12.34", currency: "USD" }],
-    ["a price per year for one year", { ...money, per: "year" }],
   ])("is decoded from %s", (_what, data) => {
     expect(decodeQuote(data, YEAR)).toEqual(USD_1234);
   });
@@ -221,14 +200,9 @@ describe("a quote", () => {
     ["another TLD", { tld: ".com.af", pricing: money }],
     ["another action", { action: "renewal", pricing: money }],
     ["other years", { years: 2, pricing: money }],
-    ["another TLD beside the wrapper", { tld: ".com.af", quote: money }],
-    ["other years beside the wrapper", { years: 2, quote: { pricing: money } }],
-    ["other years with the price", { pricing: { ...money, years: 2 } }],
     ["a monthly price", { ...money, per: "month" }],
     ["two amounts", { pricing: money, total: "12.35", currency: "USD" }],
-    ["two amounts in one object", { pricing: { ...money, price: "99.00" } }],
     ["two currencies", { pricing: money, total: "12.34", currency: "EUR" }],
-    ["a term that is an object", { years: { count: 1 }, pricing: money }],
   ])("with %s is rejected", (_what, data) => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
@@ -238,23 +212,11 @@ describe("a quote", () => {
     "0.00",
     "-1.00",
     "1.000",
-    "1",
     "1e2",
-    "01.00",
-    " 1.00",
-    "1,00",
-    "1234567890.00",
     12,
     1.234,
-    1e21,
-    1e-7,
     new WrittenNumber("12.340"),
     new WrittenNumber("1.234e1"),
-    new WrittenNumber("12.34000000000000001"),
-    new WrittenNumber("0.00"),
-    new WrittenNumber("-1.50"),
-    true,
-    {},
   ])("with the amount %j is rejected", (amount) => {
     for (const data of [{ amount, currency: "USD" }, { pricing: { amount, currency: "USD" } }]) {
       expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
@@ -271,14 +233,12 @@ describe("a quote", () => {
     ["total", { TOTAL: "1.00", total: "12.34", currency: "USD" }],
     ["total with one value written in two ways", { Total: "12.34", total: new WrittenNumber("12.34") }],
     ["currency", { total: "12.34", currency: "USD", "curr-ency": "EUR" }],
-    ["wrapper", { quote: money, QUOTE: { ...money } }],
     ["years", { ...money, years: 1, Years: 2 }],
-    ["years, one of them null", { ...money, years: 1, Years: null }],
   ])("with two spellings of its %s is rejected", (_what, data) => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
 
-  test.each([undefined, null, "usd", "US", 840])("with the currency %j is rejected", (currency) => {
+  test.each([undefined, "usd"])("with the currency %j is rejected", (currency) => {
     expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
   });
 });
@@ -315,30 +275,7 @@ describe("a domain record", () => {
         nameServers: [{ hostname: "NS1.kabul.af." }, { host: "ns2.kabul.af" }],
       },
     ],
-    [
-      "kebab-case",
-      {
-        name: "kabul.af",
-        "domain-status": ["active", "locked"],
-        "creation-date": "2025-03-01",
-        "expiration-date": "2027-03-01",
-        "auto-renewal": "yes",
-        "name-servers": "ns1.kabul.af, ns2.kabul.af",
-      },
-    ],
-    [
-      "Title Case",
-      {
-        FQDN: "kabul.af",
-        Status: "active",
-        "Registered On": "2025-03-01",
-        Expiry: "2027-03-01",
-        "Auto Renew": "Enabled",
-        NS: { ns1: "ns1.kabul.af", ns2: "ns2.kabul.af" },
-      },
-    ],
     ["a wrapper", { domain: snake }],
-    ["a record wrapper", { record: snake }],
     ["a name beside the details", { domain: "kabul.af", details: rest }],
     ["details without the name", rest],
   ])("is decoded from %s", (_what, data) => {
@@ -363,10 +300,7 @@ describe("a domain record", () => {
   test.each<[string, unknown]>([
     ["another domain", { ...snake, domain: "herat.af" }],
     ["another domain in a wrapper", { domain: { ...snake, domain: "herat.af" } }],
-    ["another domain beside the details", { domain: "herat.af", details: rest }],
-    ["another domain beside a record", { name: "herat.af", record: rest }],
     ["an invalid name", { ...snake, domain: "a b" }],
-    ["a list", [snake]],
     ["a string", "kabul.af"],
   ])("is rejected if the answer is %s", (_what, data) => {
     expect(outcome(() => decodeDomain(data, KABUL))).toBe("upstream_contract");
@@ -374,27 +308,20 @@ describe("a domain record", () => {
 
   test.each<[unknown, string | null]>([
     ["2027-03-01", "2027-03-01T00:00:00.000Z"],
-    ["2027-03-01 12:30", "2027-03-01T12:30:00.000Z"],
     ["2027-03-01 12:30:45 UTC", "2027-03-01T12:30:45.000Z"],
     ["2027-03-01t12:30:45.123456789z", "2027-03-01T12:30:45.123Z"],
     ["2027-03-01T12:30:45+04:30", "2027-03-01T08:00:45.000Z"],
-    ["2027-03-01T12:30:45-0430", "2027-03-01T17:00:45.000Z"],
     [{ date: "2027-05-05 00:00:00.000000", timezone: "+04:30" }, "2027-05-04T19:30:00.000Z"],
     [{ date: "2027-05-05 00:00:00.000000", timezone: "Asia/Kabul" }, null],
-    ["2028-02-29", "2028-02-29T00:00:00.000Z"],
     ["01-Mar-2027", "2027-03-01T00:00:00.000Z"],
-    ["30-FEB-2027", null],
     ["01-Mrz-2027", null],
     [new WrittenNumber("1803902400.5"), "2027-03-01T12:00:00.500Z"],
     [1803902400000, "2027-03-01T12:00:00.000Z"],
     ["1803902400", "2027-03-01T12:00:00.000Z"],
     ["01/03/2027", null],
     ["2027-02-29T12:00:00Z", null],
-    ["2027-03-01T24:01:00Z", null],
-    ["2027-03-01T12:30:45+99:99", null],
     ["-1", null],
     [0, null],
-    [8.64e15, null],
     ["", null],
     [true, null],
   ])("with the expiry date %j expires at %j", (expiry, expiresAt) => {
@@ -420,11 +347,6 @@ describe("a domain record", () => {
       null,
       ["expires_at isn't after registered_at"],
     ],
-    [
-      { registered_at: "2031-01-01", expires_at: "2027-01-01" },
-      null,
-      ["expires_at isn't after registered_at"],
-    ],
     [{ expires_at: "soon" }, null, ["expires_at isn't a date that a domain can have"]],
     [
       { expires_at: "2027-01-01", expiry: "2028-01-01" },
@@ -442,7 +364,7 @@ describe("a domain record", () => {
 });
 
 /** Strings that must not be shown to people. */
-const UNREADABLE = ["", "a\u0000", "a\nb", "\u2028", "\u202eevil", "a\ud800", "x".repeat(65)];
+const UNREADABLE = ["", "a\nb", "\u202eevil", "x".repeat(65)];
 
 describe("a status", () => {
   test.each(["Pending transfer", "می\u200cشود", "𝕏".repeat(64)])("may be %j", (status) => {
@@ -471,9 +393,7 @@ describe("the domain list", () => {
   test.each<[string, unknown]>([
     ["a bare array", items],
     ["an array of names", names],
-    ["an array of wrapped records", items.map((item) => ({ domain: item }))],
     ["a data field with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
-    ["a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
     ["a capitalized field", { Domains: items }],
   ])("is decoded from %s", (_what, data) => {
     expect(decodeDomainList(data).records.map(({ domain }) => domain)).toEqual(names);
@@ -489,8 +409,6 @@ describe("the domain list", () => {
   test.each<[string, unknown]>([
     ["null", null],
     ["an object without a list", {}],
-    ["a number of domains", { domains: 2 }],
-    ["a list in a list", [items]],
   ])("is rejected if the answer is %s", (_what, data) => {
     expect(outcome(() => decodeDomainList(data))).toBe("upstream_contract");
   });
@@ -517,7 +435,7 @@ describe("the balance", () => {
     }
   });
 
-  test.each(["-0.00", "0250.00", "+1.00", ".50", "1.5", "250.000", "1234567890123456.00", "1.00\n", 250])(
+  test.each(["-0.00", "+1.00", "1.5", "1234567890123456.00", 250])(
     "with the amount %j is rejected",
     (amount) => {
       for (const key of ["balance", "credit_limit"])
@@ -535,16 +453,11 @@ describe("the balance", () => {
   });
 
   test.each<[string, unknown]>([
-    ["no data", null],
     ["a wrapper", { balance: BALANCE }],
     ["no credit limit", { ...BALANCE, credit_limit: undefined }],
     ["a count that is a string", { ...BALANCE, active_domains: "12" }],
-    ["a count with a fraction", { ...BALANCE, active_domains: 1.5 }],
     ["a negative count", { ...BALANCE, active_domains: -1 }],
-    ["a count beyond the safe integers", { ...BALANCE, active_domains: 2 ** 53 }],
     ["an account number that is a number", { ...BALANCE, account_number: 100 }],
-    ["an empty account number", { ...BALANCE, account_number: "" }],
-    ["a currency in lower case", { ...BALANCE, currency: "usd" }],
     ["other spellings", { accountNumber: "AF-100", balance: "250.00", currency: "USD" }],
   ])("is rejected if the answer has %s", (_what, data) => {
     expect(outcome(() => decodeBalance(data))).toBe("upstream_contract");
@@ -557,15 +470,12 @@ describe("the tier", () => {
   test.each<[string, unknown]>([
     ["flat fields", { current_tier: "Silver", next_tier: "Gold", domains_needed: 38 }],
     ["camelCase fields", { currentTier: "Silver", nextTier: "Gold", domainsToNextTier: 38 }],
-    ["kebab-case fields", { "current-tier": "Silver", "next-tier": "Gold", "domains-remaining": "38" }],
     ["tiers that are objects", { current: { name: "Silver" }, next: { name: "Gold", domains_needed: 38 } }],
     [
       "a count in the current tier",
       { current_tier: { label: "Silver", domains_to_advance: 38 }, next_tier: { label: "Gold" } },
     ],
     ["a wrapper", { tier: { current: "Silver", next: "Gold", remaining: 38 } }],
-    ["a current tier that is an object", { tier: { name: "Silver" }, next_tier: "Gold", needed: 38 }],
-    ["a plain tier field", { tier: "Silver", next: "Gold", needed: 38 }],
   ])("is decoded from %s", (_what, data) => {
     expect(decodeTier(data)).toEqual(silver);
   });
@@ -580,12 +490,9 @@ describe("the tier", () => {
     }
   });
 
-  test.each([null, [], {}, "Silver", { tier: 3 }, { tier: {} }, { next_tier: "Gold" }, { current_tier: "" }])(
-    "is rejected if the answer is %j",
-    (data) => {
-      expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
-    },
-  );
+  test.each([null, {}, { tier: 3 }, { next_tier: "Gold" }])("is rejected if the answer is %j", (data) => {
+    expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
+  });
 
   test.each(UNREADABLE.filter((name) => name !== ""))("is rejected if a name is %j", (name) => {
     for (const data of [
@@ -689,10 +596,6 @@ function withChangedPart(value: unknown, at: number, change: (part: unknown) => 
 }
 
 describe("the decoders", () => {
-  test("reject arbitrary JSON or return the declared shape", () => {
-    fc.assert(fc.property(fc.jsonValue({ maxDepth: 4 }), expectDeclaredShapes), { numRuns: 200 });
-  });
-
   test("reject mutated valid answers or return the declared shape", () => {
     const valid = [
       AVAILABLE,
@@ -743,21 +646,6 @@ describe("the decoders", () => {
         );
       }),
       { numRuns: 300 },
-    );
-  });
-
-  test("return a price in any notation as a positive amount with two decimals, or reject it", () => {
-    const text = fc.oneof(
-      fc.stringMatching(/^[-+ ]?[\d,]{0,11}[.,]?\d{0,4}([eE]\d)?$/),
-      fc.double(),
-      fc.integer(),
-    );
-    fc.assert(
-      fc.property(text, (price) => {
-        expectDeclaredShapes({ amount: price, currency: "USD" });
-        expectDeclaredShapes({ ...AVAILABLE, pricing: { amount: price, currency: "USD" } });
-      }),
-      { numRuns: 200 },
     );
   });
 });

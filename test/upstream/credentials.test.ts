@@ -94,21 +94,6 @@ describe("a credential", () => {
     expect([credentials.verification(only), credentials.admits(only)]).toEqual([null, true]);
   });
 
-  test("that was refused is retried with one call at a time, and no other call waits for it", async () => {
-    const credentials = createCredentials(source("only"), null, clock);
-    const only = usableCredential(credentials);
-    call(credentials, "refused");
-    expect(credentials.admits(only)).toBe(false);
-    await clock.advance(AFTER_FIRST_MS);
-    const end = begin(credentials);
-    expect([credentials.usable(), credentials.verification(only)]).toEqual([null, null]);
-    // It can be retried immediately after a call that verified nothing.
-    end("unknown");
-    expect(call(credentials, "accepted")).toBe(true);
-    begin(credentials);
-    expect(credentials.admits(only)).toBe(true);
-  });
-
   test("counts simultaneous refusals as one, which the answer to an older call doesn't undo", async () => {
     const credentials = createCredentials(source("only"), null, clock);
     call(credentials, "accepted");
@@ -157,16 +142,6 @@ describe("a credential", () => {
     call(credentials, "accepted");
     expect(credentials.usable()).toMatchObject({ key: "new", secret: "new-secret" });
     expect(credentials.states()).toHaveLength(1);
-  });
-
-  test("that was refused is forgotten as soon as there is a new one", () => {
-    const { source: only, change } = changing("old");
-    const credentials = createCredentials(only, null, clock);
-    call(credentials, "accepted");
-    call(credentials, "refused");
-    change("new", "new-secret");
-    call(credentials, "refused");
-    expect([credentials.usable(), credentials.states().length]).toEqual([null, 1]);
   });
 
   test("that was replaced still serves the calls that wait with it, and rests on when it comes back", () => {

@@ -10,16 +10,10 @@ function meaning(status: number, body: unknown, more: Partial<Refusal> = {}): Me
 
 const LIMITS = [
   { error: { code: "rate_limit_exceeded", message: "m" } },
-  { success: false, code: "RATE_LIMITED" },
-  { errors: [{ code: "RateLimitExceeded" }] },
   { errors: { rate: ["Too many requests"] } },
-  { error: "too-many-requests" },
   { type: "https://errors.example/too_many_requests", title: "Slow down" },
-  { fault: { faultstring: "Rate limit quota violation. Quota limit exceeded." } },
-  { error: { code: "ThrottlingException" } },
   { message: "API call quota exhausted" },
   { Error: { Code: 429 } },
-  { statusCode: "429", message: "no" },
   "Request limit reached, please wait",
   "<html><h1>You are being rate limited</h1></html>",
 ];
@@ -54,11 +48,8 @@ describe("a rate limit", () => {
 describe("a domain that the reseller doesn't manage", () => {
   test.each([
     { error: { code: "domain_not_found" } },
-    { error: "DomainNotFound" },
     { message: "Domain is not managed by this account" },
-    { detail: "This domain could not be found" },
     { detail: "not managed by these credentials" },
-    { message: "No such domain" },
     { message: "The domain does not exist" },
     { error: { status: 404 } },
   ])("is recognized by %j", (body) => {
@@ -79,14 +70,10 @@ describe("a domain that the reseller doesn't manage", () => {
 describe("a credential", () => {
   test.each([
     { error: { code: "invalid_credentials" } },
-    { error: { code: "InvalidApiKey" } },
     { code: "service-key-revoked" },
-    { code: "UNAUTHENTICATED" },
-    { message: "Unauthorized" },
     { message: "Authentication failed" },
     { message: "API access is not enabled" },
     { message: "Your IP address is not allowed" },
-    { detail: "This address is not on the allowlist" },
     { error: { status: 401, message: "no" } },
   ])("is refused by %j", (body) => {
     for (const status of [200, 400, 401, 403]) {
@@ -121,7 +108,7 @@ test("anything else is a failure", () => {
   }
 });
 
-test.each(["too-many-requests", "throttle", "invalid-credentials", "429", "api-key", "unauthorized"])(
+test.each(["too-many-requests", "invalid-credentials", "429"])(
   "a search for %s.af doesn't change what the upstream's error means",
   (label) => {
     const asked = parseDomainName(`${label}.af`, [".af"], "domain");

@@ -3,7 +3,7 @@ import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { fileSecret, fixedSecret } from "../../src/secret.js";
+import { fileSecret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 let directory = "";
@@ -21,16 +21,10 @@ afterEach(() => {
 });
 
 describe("a secret", () => {
-  test("that is fixed never changes", () => {
-    expect(fixedSecret("a").current()).toBe("a");
-  });
-
   test.each([
     ["first\n", "first"],
     ["first\r\n", "first"],
     ["first", "first"],
-    ["first\n\n", "first\n"],
-    [" first ", " first "],
   ])("from a file containing %j is %j", (text, value) => {
     writeFileSync(path, text);
     expect(fileSecret(path, clock).current()).toBe(value);
@@ -48,19 +42,6 @@ describe("a secret", () => {
     expect(secret.current()).toBe("second");
     await clock.advance(1);
     expect(secret.current()).toBe("third");
-  });
-
-  test("is read immediately with `reread`", () => {
-    writeFileSync(path, "first");
-    const secret = fileSecret(path, clock);
-    writeFileSync(path, "second");
-    expect([secret.current(), secret.current({ reread: true }), secret.current()]).toEqual([
-      "first",
-      "second",
-      "second",
-    ]);
-    unlinkSync(path);
-    expect(secret.current({ reread: true })).toBe("second");
   });
 
   test("behind a symbolic link is updated when the link is swapped", async () => {

@@ -59,8 +59,6 @@ export interface BenchSettings {
   readonly standby?: boolean;
   /** Default: ACTIVE. */
   readonly credential?: { readonly key: string; readonly secret: string };
-  /** Lets one call through at a time, like a quota with a single slot. */
-  readonly inTurn?: boolean;
   /** Default: never, so that bad answers can follow one another. */
   readonly failuresToOpen?: number;
   /** Default: one that allows every call. */
@@ -75,7 +73,6 @@ export function createBench({
   clock = systemClock,
   standby = false,
   credential = ACTIVE,
-  inTurn = false,
   failuresToOpen = Infinity,
   quotaOf,
   active = source(credential),
@@ -85,11 +82,9 @@ export function createBench({
   const answered: boolean[] = [];
   const calls: string[] = [];
   const credentials = createCredentials(active, standby ? source(STANDBY) : null, clock);
-  let turn: Promise<unknown> = Promise.resolve();
   const quota: Pick<Quota, "run" | "pause"> = {
     run({ signal }, call) {
-      const before = inTurn ? turn : Promise.resolve();
-      const mine = before.then(() => {
+      return Promise.resolve().then(() => {
         if (signal.aborted) throw new Error("the call was withdrawn");
         const slot = answered.push(false) - 1;
         return call({
@@ -103,8 +98,6 @@ export function createBench({
             }),
         });
       });
-      turn = mine.catch(() => {});
-      return mine;
     },
     pause(_operation, forMs) {
       pausesMs.push(forMs);
