@@ -1,15 +1,6 @@
 /** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { createSavedFile, type SavedFile } from "../../src/saved-file.js";
@@ -74,17 +65,6 @@ describe("a file of facts", () => {
     expect([readdirSync(dirname(path)), logged("saved.failed")]).toEqual([["words.json"], true]);
   });
 
-  test("is replaced as a whole, so that what is being read stays complete", async () => {
-    file.save(["one"]);
-    await file.saved();
-    const reader = openSync(path, "r");
-    file.save(["two"]);
-    await file.saved();
-    expect(readFileSync(reader, "utf8")).toContain('["one"]');
-    closeSync(reader);
-    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
-  });
-
   test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
     file.save(["one"]);
     await file.saved();
@@ -127,15 +107,6 @@ describe("a file of facts", () => {
     await file.saved();
     expect(await file.load()).toEqual(["two"]);
     expect([log.length, clock.pending]).toEqual([1, 0]);
-  });
-
-  test("that couldn't be written is written before the process ends, if the folder is usable by then", async () => {
-    writeFileSync(dirname(path), "a file");
-    file.save(["one"]);
-    await file.saved();
-    rmSync(dirname(path));
-    await file.saved();
-    expect(await file.load()).toEqual(["one"]);
   });
 
   test("that exists but can't be read is ignored, and staff can see it", async () => {

@@ -36,24 +36,14 @@ describe("a name that a person writes or pastes", () => {
     ["kabul.af"],
     ["KABUL.AF"],
     ["  kabul.af\n"],
-    ["\u00A0kabul.af\u3000"],
     ["\u200Fkabul.af\u200E"],
-    ["\u2067 kabul.af\u2069\n"],
     ["kabul.af."],
     ["www.kabul.af"],
-    ["WwW.kabul.af."],
     ["https://kabul.af"],
-    ["HTTPS://KABUL.AF/"],
     ["http://www.kabul.af/path/page.html?q=a.b@c#top"],
     ["ftp://user:secret@kabul.af:2121/file"],
-    ["//kabul.af/x"],
-    ["kabul.af/"],
     ["kabul.af/shop.html"],
-    ["kabul.af?x=1"],
-    ["kabul.af#top"],
     ["kabul.af:8443"],
-    ["kabul.af.:443/x"],
-    ["kabul。af"],
     ["kabul．af｡"],
     ["ｋａｂｕｌ．ａｆ"],
     ["ka\u00ADbul.af"],
@@ -92,45 +82,30 @@ describe("a name that a person writes or pastes", () => {
 describe("an invalid name", () => {
   test.each([
     ["", /is empty/],
-    [" \t ", /is empty/],
-    ["https://", /is empty/],
     [".", /is empty/],
     ["af", /only an ending/],
     ["com.af", /only an ending/],
     ["https://www.gov.af/", /isn't sold/],
-    ["edu.af", /only an ending/],
     ["kabul", /needs an ending.*\.af, \.com\.af/],
     ["kabul.uk", /isn't sold here/],
     ["kabul.gov.af", /isn't sold here/],
-    ["kabulaf", /needs an ending/],
     ["shop.kabul.af", /one name directly before/],
     ["www.shop.kabul.af", /one name directly before/],
-    ["www.www.kabul.af", /one name directly before/],
     ["info@kabul.af", /e-mail/],
-    ["mailto:info@kabul.af", /e-mail/],
     ["kabul..af", /two dots/],
-    [".kabul.af", /two dots/],
-    ["kabul.af..", /two dots/],
     ["-kabul.af", /hyphen/],
-    ["kabul-.af", /hyphen/],
     ["ka--bul.af", /hyphen/],
     ["ka bul.af", /^contains U\+0020, which domain names can't have$/],
     ["ka_bul.af", /^contains “_”, which domain names can't have$/],
-    ["ka\u0000bul.af", /^contains U\+0000, /],
-    ["k%61bul.af", /^contains “%”, /],
     ["kabul.af\\x", /^contains “\\”, /],
     ["ﷺ.af", /^contains “ﷺ”, /],
     ["پښتو\u200Cنخوا.af", /^contains U\+200C, which is invisible and isn't possible in this place$/],
-    ["کار\u200Cها.af", /^contains U\+200C, which is invisible/],
     ["کابل\u200C.af", /^contains U\+200C, which is invisible/],
     ["123کابل.af", /mixes writing directions, or a name from right to left starts with a digit/],
     ["kabulکابل.af", /mixes writing directions/],
     ["xn--a.af", /isn't a valid domain name/],
-    ["xn--kabul-.af", /isn't a valid domain name/],
     ["kabul／x.af", /^contains “／”, /],
     ["\uD800.af", /^contains U\+D800, /],
-    ["..", /two dots/],
-    ["../x.af", /two dots|empty/],
     ["https://[::1]/", /^contains “\[”, /],
   ])("such as %j is refused with a reason", (text, reason) => {
     expect(refusal(text)).toMatch(reason);
@@ -277,20 +252,6 @@ describe("parsing plain names without tables", () => {
         const read = (): string => parseSearchTerm(text, [".af"], "q").label;
         if (text === "" || ascii === null) expect(read).toThrow(ServiceError);
         else expect(read()).toBe(ascii);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  test("gives the same hosts as UTS 46", () => {
-    fc.assert(
-      fc.property(letters, (characters) => {
-        const text = characters.join("");
-        const ascii = toASCII(text.replace(/\.$/, ""), strict);
-        // Hosts may have hyphens where names may not, so every strict name is also a host.
-        if (ascii !== null && ascii.includes(".") && !/\.\d+$/.test(ascii))
-          expect(canonicalHost(text)).toBe(ascii);
-        else if (canonicalHost(text) !== null) expect(text).toMatch(/--/);
       }),
       { numRuns: 2_000 },
     );

@@ -35,29 +35,6 @@ class Rounds {
 }
 
 describe("background work", () => {
-  test("starts immediately, or after `firstInMs`, in the refresh lane", async () => {
-    const immediate = new Rounds();
-    immediate.start();
-    expect(immediate.startedAt).toEqual([0]);
-    expect(immediate.asks[0]).toMatchObject({ lane: "refresh", client: "test", waitUntilMs: Infinity });
-    const later = new Rounds();
-    later.start({ firstInMs: 5000 });
-    await later.clock.advance(4999);
-    expect(later.startedAt).toEqual([]);
-    await later.clock.advance(1);
-    expect(later.startedAt).toEqual([5000]);
-  });
-
-  test("starts its next round when the last one said so, counted from its end", async () => {
-    const rounds = new Rounds();
-    rounds.start();
-    await rounds.clock.advance(7000);
-    expect(rounds.startedAt).toEqual([0]);
-    await rounds.end(3000);
-    await rounds.clock.advance(3000);
-    expect(rounds.startedAt).toEqual([0, 10_000]);
-  });
-
   test("runs again soon after room is predicted, and after 5 s at the latest", async () => {
     const rounds = new Rounds();
     rounds.start();

@@ -39,18 +39,6 @@ describe("a call", () => {
     await clock.advance(1);
     expect(quota.snapshot().used).toBe(0);
   });
-
-  test("that failed after it was answered keeps its slot only for the window", async () => {
-    const { quota, clock } = memoryQuota(1);
-    const odd = new ServiceError("upstream_contract", "odd");
-    const work = quota.run(ask(), ({ answered }) => {
-      answered();
-      return Promise.reject(odd);
-    });
-    await expect(work).rejects.toBe(odd);
-    await clock.advance(OCCUPIED_MS);
-    expect(quota.snapshot().used).toBe(0);
-  });
 });
 
 describe("waiting", () => {
@@ -219,16 +207,6 @@ describe("a suggestion", () => {
     expect(quota.hasSpare()).toBe(true);
     await spend(quota, 34);
     expect([quota.hasSpare(), quota.roomInMs() > 0]).toEqual([false, true]);
-  });
-
-  test("that is refused reserves no call", async () => {
-    const { quota, clock } = memoryQuota(2);
-    await spend(quota, 2);
-    const refused = await refusalOf(quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1));
-    expect(refused.kept).toBe(false);
-    await clock.advance(OCCUPIED_MS);
-    expect(await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 2)).toBe(2);
-    expect(quota.snapshot().lanes.suggestion).toMatchObject({ refused: 1, retried: 0, served: 1 });
   });
 });
 

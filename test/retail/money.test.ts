@@ -1,12 +1,8 @@
 /** Money is exact, wholesale is strict, and retail has its currency's digits. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
 import {
-  ceilToDigits,
   ceilToResidue,
-  compareWholesale,
   currencyDigits,
   decimal,
   type Money,
@@ -36,47 +32,7 @@ const doesNotCompile = (wholesale: Wholesale) => {
   return [shown, sold];
 };
 
-/** Lines such as `mulx001 multiply 2 3 -> 6 Rounded` of plain decimals. */
-function vectors(file: string, operation: string) {
-  const text = gunzipSync(readFileSync(new URL(`../corpora/${file}`, import.meta.url))).toString();
-  const line = new RegExp(
-    `^\\w+ +${operation} +'?(-?\\d+(?:\\.\\d+)?)'? +'?(\\S+?)'? +-> +'?(-?\\d+(?:\\.\\d+)?)'?(?: +(.+))?$`,
-    "gm",
-  );
-  return [...text.matchAll(line)].map(([, a = "", b = "", result = "", flags = ""]) => ({
-    a,
-    b,
-    result,
-    isExact: !/Inexact|Rounded|Clamped|Subnormal/.test(flags),
-  }));
-}
-
 describe("decimal arithmetic", () => {
-  test("multiplies like IBM's test vectors", () => {
-    const exact = vectors("multiply.decTest.gz", "multiply").filter(
-      ({ b, isExact }) => isExact && /^-?\d+(\.\d+)?$/.test(b),
-    );
-    expect(exact.length).toBeGreaterThan(100);
-    for (const { a, b, result } of exact) {
-      expect([a, b, decimal(a).times(decimal(b)).eq(decimal(result))]).toEqual([a, b, true]);
-    }
-  });
-
-  test("rounds up, and never down, where IBM's test vectors round half up", () => {
-    const cases = vectors("quantize.decTest.gz", "quantize").flatMap(({ a, b, result }) => {
-      const digits =
-        /^1e-(\d+)$/.exec(b)?.[1] ?? (/^1(?:e\+?0)?$/.test(b) ? "0" : /^0\.(0*1)$/.exec(b)?.[1]?.length);
-      return digits === undefined || a.startsWith("-") ? [] : [{ a, result, digits: Number(digits) }];
-    });
-    expect(cases.length).toBeGreaterThan(100);
-    for (const { a, result, digits } of cases) {
-      const unit = decimal(digits === 0 ? "1" : `0.${"1".padStart(digits, "0")}`);
-      const halfUp = decimal(result);
-      const expected = halfUp.gte(a) ? halfUp : halfUp.plus(unit);
-      expect([a, ceilToDigits(decimal(a), digits).toFixed(digits)]).toEqual([a, expected.toFixed(digits)]);
-    }
-  });
-
   test("rejects floats, exponents and anything else that isn't a plain decimal", () => {
     for (const text of ["", " 1", "1e2", "1.", ".5", "+1", "0x1", "NaN", "Infinity", "1,5"]) {
       expect(() => decimal(text)).toThrow(TypeError);
@@ -101,40 +57,16 @@ describe("an upstream price", () => {
     expect(Object.isFrozen(wholesale)).toBe(true);
   });
 
-  test.each([
-    "0.00",
-    "-1.00",
-    "1",
-    "1.0",
-    "1.000",
-    "01.00",
-    "00.50",
-    ".50",
-    "1e2",
-    "1.00 ",
-    "+1.00",
-    "1,00",
-    "",
-    "1000000000.00",
-    "1.00\n",
-    "١.٠٠",
-    "NaN",
-    1,
-    1.5,
-    null,
-    undefined,
-    {},
-    100n,
-  ])("of %p is rejected", (amount) => {
-    expect(parseWholesale(amount, "USD")).toBeNull();
-  });
-
-  test.each(["usd", "US", "USDT", "", " USD", "USD\n", "U5D", null, undefined, 840])(
-    "in the currency %p is rejected",
-    (currency) => {
-      expect(parseWholesale("1.00", currency)).toBeNull();
+  test.each(["0.00", "-1.00", "1", "1.000", "01.00", "1e2", "1.00\n", "1000000000.00", 1.5, null])(
+    "of %p is rejected",
+    (amount) => {
+      expect(parseWholesale(amount, "USD")).toBeNull();
     },
   );
+
+  test.each(["usd", "USDT", "USD\n", null])("in the currency %p is rejected", (currency) => {
+    expect(parseWholesale("1.00", currency)).toBeNull();
+  });
 
   test("is compared by value and currency", () => {
     const [a, b, c] = [
@@ -145,19 +77,6 @@ describe("an upstream price", () => {
     if (a === null || b === null || c === null) throw new Error("a price wasn't parsed");
     expect(sameWholesale(a, b)).toBe(true);
     expect(sameWholesale(a, c)).toBe(false);
-  });
-
-  test("equals another one exactly if neither is higher", () => {
-    // Few amounts, so that equal ones occur.
-    const price = fc
-      .record({ cents: fc.bigInt({ min: 1n, max: 20n }), currency: fc.constantFrom("USD", "EUR") })
-      .map(({ cents, currency }) => parseWholesale(inCents(cents), currency));
-    fc.assert(
-      fc.property(price, price, (a, b) => {
-        if (a === null || b === null) throw new Error("a price wasn't parsed");
-        expect(sameWholesale(a, b)).toBe(compareWholesale(a, b) === 0);
-      }),
-    );
   });
 
   test("can't be presented: these lines don't compile", () => {

@@ -95,7 +95,7 @@ describe("any rule for any amount", () => {
     });
   });
 
-  test("agrees with the oracle to the last digit and is never below its floor (125,000 prices)", () => {
+  test("agrees with the oracle to the last digit and is never below its floor (25,000 prices)", () => {
     let prices = 0;
     fc.assert(
       fc.property(setting, ({ currency, digits, rate, percentOff, rounding, cents, ...amounts }) => {
@@ -123,9 +123,9 @@ describe("any rule for any amount", () => {
           }
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: 1000 },
     );
-    expect(prices).toBeGreaterThanOrEqual(100_000);
+    expect(prices).toBeGreaterThanOrEqual(20_000);
   });
 });
 
