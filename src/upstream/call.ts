@@ -56,8 +56,6 @@ export interface CallerSettings {
   readonly credentials: Credentials;
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
   readonly timeoutMs: number;
-  /** After how many failures a circuit opens. Default: 5. */
-  readonly failuresToOpen?: number | undefined;
   /** The quota's window. */
   readonly windowMs: number;
   readonly clock: Clock;
@@ -79,7 +77,6 @@ export function createCaller(settings: CallerSettings): Caller {
     clock,
     log,
     halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, settings.windowMs / 2),
-    failuresToOpen: settings.failuresToOpen,
   });
   /** Calls in the line: each function removes its call if that has become useless, because it would use up the slots of others. */
   const waiting = new Set<() => void>();

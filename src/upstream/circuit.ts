@@ -32,13 +32,12 @@ interface CircuitSettings {
   readonly log: Log;
   /** The maximum time between opening and the first trial request by a visitor call. */
   readonly halfOpenAfterMs: number;
-  /**
-   * Consecutive failures, because an upstream that answers every second call still serves half of the callers. Few enough to occur within seconds,
-   * and too many to be a coincidence.
-   */
-  readonly failuresToOpen?: number | undefined;
 }
 
+/**
+ * Consecutive failures, because an upstream that answers every second call still serves half of the callers. Few enough to occur within seconds, and too
+ * many to be a coincidence.
+ */
 const FAILURES_TO_OPEN = 5;
 /** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
@@ -194,8 +193,7 @@ class OperationCircuit implements Circuit {
     }
     this.#failures += 1;
     // While another circuit is open, another failure isn't a coincidence.
-    const failuresToOpen =
-      this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
+    const failuresToOpen = this.#trials.openCircuits > 0 ? 1 : FAILURES_TO_OPEN;
     if (this.#failures < failuresToOpen) return;
     this.#trials.opened();
     this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });

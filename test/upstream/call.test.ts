@@ -51,7 +51,7 @@ function openQuota(): Quota {
 }
 
 function bench(settings: Partial<BenchSettings> = {}): Bench {
-  return createBench({ baseUrl: stub.url, clock, quotaOf: () => quota, failuresToOpen: 5, ...settings });
+  return createBench({ baseUrl: stub.url, clock, quotaOf: () => quota, ...settings });
 }
 
 function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {

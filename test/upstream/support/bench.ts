@@ -59,8 +59,6 @@ export interface BenchSettings {
   readonly standby?: boolean;
   /** Default: ACTIVE. */
   readonly credential?: { readonly key: string; readonly secret: string };
-  /** Default: never, so that bad answers can follow one another. */
-  readonly failuresToOpen?: number;
   /** Default: one that allows every call. */
   readonly quotaOf?: (credential: Pick<Credential, "role">) => Quota;
   /** Default: `credential`, which never changes. */
@@ -73,7 +71,6 @@ export function createBench({
   clock = systemClock,
   standby = false,
   credential = ACTIVE,
-  failuresToOpen = Infinity,
   quotaOf,
   active = source(credential),
 }: BenchSettings): Bench {
@@ -108,7 +105,6 @@ export function createBench({
     timeoutMs,
     windowMs: 60_000,
     credentials,
-    failuresToOpen,
     quotaOf: async (credential) =>
       quotaOf?.(credential) ?? {
         ...quota,
