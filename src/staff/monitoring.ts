@@ -6,7 +6,7 @@ import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { overviewShape } from "../wire/staff.js";
+import type { overviewShape } from "../wire/overview.js";
 import { type Alarm, alarmsOf, createRecentWaits } from "./alarms.js";
 import { createHistory, type History } from "./history.js";
 import { createNotices, savedNotices } from "./notices.js";

@@ -9,7 +9,7 @@ import { type Clock, every, instant } from "../clock.js";
 import type { Log } from "../logger.js";
 import type { SavedFile } from "../saved-file.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { noticesShape } from "../wire/staff.js";
+import type { noticesShape } from "../wire/overview.js";
 import type { Alarm } from "./alarms.js";
 import type { Carts, SeenCart, SeenLine } from "./carts.js";
 import { notify } from "./notify.js";

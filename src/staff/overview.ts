@@ -7,7 +7,7 @@ import type { QuotaSnapshot } from "../quota/line.js";
 import type { RedisState } from "../redis/redis.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { overviewShape } from "../wire/staff.js";
+import type { overviewShape } from "../wire/overview.js";
 import { presentPriceChange, presentStaffPrices } from "./presenters.js";
 
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
