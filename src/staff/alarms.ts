@@ -1,8 +1,7 @@
 /** The alarms of the staff page, each with what to do about it. They follow from what the service knows; none costs a call. */
 import { instant } from "../clock.js";
 import type { Engine } from "../engine.js";
-import { type Lane, perLane } from "../quota/lane.js";
-import type { QuotaSnapshot } from "../quota/line.js";
+import type { Lane } from "../quota/lane.js";
 import { decimal } from "../money.js";
 import type { Balance, DomainList } from "../upstream/contract.js";
 import type { presentOverview } from "./overview.js";
@@ -276,25 +275,6 @@ function balanceAlarm({ balance, prices }: AlarmFacts, add: Add): void {
       amounts: `Balance: ${written({ amount: balance.balance, currency })}, credit limit: ${written({ amount: creditLimit, currency })}.`,
     },
   );
-}
-
-/** The waits of the last ten seconds. */
-export function createRecentWaits(lanes: () => QuotaSnapshot["lanes"] | undefined) {
-  let [earlier, later] = [lanes(), lanes()];
-  return {
-    /** Call every five seconds. */
-    note(): void {
-      [earlier, later] = [later, lanes()];
-    },
-    means(): Readonly<Record<Lane, number>> {
-      const now = lanes();
-      return perLane((lane) => {
-        const served = (now?.[lane].served ?? 0) - (earlier?.[lane].served ?? 0);
-        const waitedMs = (now?.[lane].waitedMsTotal ?? 0) - (earlier?.[lane].waitedMsTotal ?? 0);
-        return served > 0 ? waitedMs / served : 0;
-      });
-    },
-  };
 }
 
 function seconds(ms: number): string {

@@ -7,8 +7,8 @@ import { promisesInForce } from "../retail/lost-margin.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/overview.js";
-import { type Alarm, alarmsOf, createRecentWaits } from "./alarms.js";
-import { createHistory, type History } from "./history.js";
+import { type Alarm, alarmsOf } from "./alarms.js";
+import { createHistory, type History, meanWaits } from "./history.js";
 import { createNotices, savedNotices } from "./notices.js";
 import {
   type HealthChecks,
@@ -40,7 +40,7 @@ export interface Monitoring {
   watch(): () => void;
 }
 
-const WAITS_EVERY_MS = 5_000;
+const LANES_EVERY_MS = 5_000;
 
 /** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
@@ -109,12 +109,17 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       proxy: settings.proxy(),
     });
   }
-  const waits = createRecentWaits(() => quota()?.lanes);
+  const lanes = () => quota()?.lanes;
+  /** As of five to ten seconds ago, and of up to five. */
+  let [earlier, later] = [lanes(), lanes()];
+  const noteLanes = (): void => {
+    [earlier, later] = [later, lanes()];
+  };
   const alarmsNow = (each: boolean, figuresNow = figures()): Alarm[] =>
     alarmsOf(
       {
         overview: figuresNow,
-        waitMs: waits.means(),
+        waitMs: meanWaits(figuresNow.quota.lanes, earlier ?? figuresNow.quota.lanes),
         priceWarnings: warnings(),
         prices,
         ...engine.account.known(),
@@ -151,7 +156,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const history = createHistory({ source: figures, stored: store.history, clock });
 
   function watch(): () => void {
-    const stops = [history.keep(), every(clock, WAITS_EVERY_MS, waits.note), notices.keep()];
+    const stops = [history.keep(), every(clock, LANES_EVERY_MS, noteLanes), notices.keep()];
     return () => {
       for (const stop of stops) stop();
     };
