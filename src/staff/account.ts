@@ -80,8 +80,6 @@ const AT_ONCE_MS = 1_000;
 /** About how long a name waits for each one before it, within the quota. */
 const EACH_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
-/** The loop that loads them has nothing to do until the next one is wanted. */
-const IDLE_MS = 3_600_000;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
 /** The keys of pages with a single entry. */
@@ -97,9 +95,6 @@ export function createAccount(settings: AccountSettings): Account {
     list: null,
     names: new Set(),
   };
-  /** Domains to load in spare quota, and who waits for them. */
-  const wanted = new Map<string, { readonly name: DomainName; readonly waiting: (() => void)[] }>();
-  let loading: Background | null = null;
 
   function noteRecords(records: readonly DomainRecord[], askedAt: number): void {
     for (const record of records) if (record.hasOwnPrices) settings.onOwnPrices(record.domain, askedAt);
@@ -186,29 +181,22 @@ export function createAccount(settings: AccountSettings): Account {
     return mayLack(known.value) ? "ask" : null;
   }
 
-  /** Loads the record in spare quota; resolves when that has succeeded or failed. */
-  function loaded(name: DomainName): Promise<void> {
-    return new Promise((done) => {
-      const one = wanted.get(name.ascii) ?? { name, waiting: [] };
-      one.waiting.push(done);
-      wanted.set(name.ascii, one);
-    });
-  }
-
-  async function loadWanted(ask: Ask): Promise<number | "no room"> {
-    const todo = [...wanted];
+  /** Loads records in spare quota, for as long as there is some. */
+  async function loadInSpare(ask: Ask, names: readonly DomainName[]): Promise<void> {
+    const spare: Ask = {
+      lane: "refresh",
+      client: "customer-domains",
+      waitUntilMs: Infinity,
+      signal: ask.signal,
+    };
+    const todo = [...names];
     const work = async (): Promise<void> => {
-      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift()) {
-        const [key, { name, waiting }] = next;
-        await domain(ask, name).catch(() => {
+      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift())
+        await domain(spare, next).catch(() => {
           if (!ask.signal.aborted) log.debug("account.refresh.failed", { what: "domain" });
         });
-        wanted.delete(key);
-        for (const done of waiting) done();
-      }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
-    return wanted.size > 0 ? "no room" : IDLE_MS;
   }
 
   /** The record as memory has it; undefined if it isn't known, null if the reseller doesn't manage the name. */
@@ -247,19 +235,8 @@ export function createAccount(settings: AccountSettings): Account {
       const said = names.map((name) => (known === null ? "ask" : listed(known, name)));
       const missing = names.filter((name, at) => said[at] === "ask" && remembered(name) === undefined);
       const end = new AbortController();
-      if (missing.length > 0) {
-        const all = Promise.all(missing.map(loaded));
-        loading ??= inBackground({
-          client: "customer-domains",
-          round: loadWanted,
-          firstInMs: IDLE_MS,
-          roomInMs,
-          clock,
-        });
-        loading.now();
-        await Promise.race([all, pause(clock, AT_ONCE_MS, end.signal)]);
-        end.abort();
-      }
+      await Promise.race([loadInSpare(ask, missing), pause(clock, AT_ONCE_MS, end.signal)]);
+      end.abort();
       let before = 0;
       return names.flatMap((name, at): (CustomerDomain | UnknownDomain)[] => {
         const found = said[at] === "ask" ? remembered(name) : (said[at] ?? null);
@@ -316,7 +293,6 @@ export function createAccount(settings: AccountSettings): Account {
       ];
       return () => {
         for (const { stop } of loops) stop();
-        loading?.stop();
       };
     },
   };
