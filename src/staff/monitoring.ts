@@ -4,10 +4,10 @@ import type { Engine, EngineSettings } from "../engine.js";
 import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
-import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/overview.js";
 import { type Alarm, alarmsOf } from "./alarms.js";
+import { registerGauges } from "./gauges.js";
 import { createHistory, type History, meanWaits } from "./history.js";
 import { createNotices, savedNotices } from "./notices.js";
 import {
@@ -15,7 +15,6 @@ import {
   healthChecks,
   type Ownership,
   presentOverview,
-  priceCounts,
   priceWarnings,
   type ProxyFit,
   type RedisStatus,
@@ -45,7 +44,7 @@ const LANES_EVERY_MS = 5_000;
 /** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const { mode, engine, metrics, refusals, clock } = settings;
-  const { credentials, upstream, notebook, prices, policies, redis, store } = engine;
+  const { notebook, prices, policies, redis, store } = engine;
   const quota = () => engine.quota()?.snapshot() ?? null;
   const promises = () =>
     promisesInForce(engine.carts.inForce(), prices.all(), policies.current(), clock.now());
@@ -66,32 +65,15 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       warnings: warnings(),
     });
 
-  const byCheck = { pass: 0, warn: 1, fail: 2 };
-  metrics.family("health", () =>
-    Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, byCheck[status]])),
-  );
-  metrics.family("circuits", () => {
-    const { openCircuits } = upstream.health();
-    return Object.fromEntries(OPERATIONS.map((one) => [one, Number(openCircuits.includes(one))]));
+  registerGauges(metrics, {
+    engine,
+    checks,
+    quota,
+    promises,
+    saved,
+    rateLimited,
+    owner: settings.owner,
   });
-  metrics.family("credentials", () =>
-    Object.fromEntries(credentials.states().map(({ role, refused }) => [role, Number(refused)])),
-  );
-  metrics.family("retailFaults", () => {
-    const { fingerprint, faults } = policies.state();
-    return { [fingerprint]: faults.length };
-  });
-  metrics.quota(quota);
-  // Only the owner asks for prices, so another replica's would seem to be missing.
-  metrics.family("prices", () => (settings.owner().role === "follower" ? {} : priceCounts(prices)));
-  metrics.family("promises", () => {
-    const { inForce: in_force, belowFloor: below_floor } = promises();
-    return { in_force, below_floor };
-  });
-  metrics.family("saved", saved);
-  metrics.family("role", () => ({ [settings.owner().role]: 1 }));
-  metrics.family("rateLimited", rateLimited);
-  metrics.family("unexpected", upstream.unexpected.totals);
 
   function figures() {
     const now = quota();
