@@ -120,19 +120,6 @@ export function instant(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** Writes times as RFC 3339 in UTC. The last result is kept, because writing one takes a microsecond and many in a row are the same. */
-export function isoTimes(): (atMs: number) => string {
-  let lastMs = NaN;
-  let last = "";
-  return (atMs) => {
-    if (atMs !== lastMs) {
-      lastMs = atMs;
-      last = new Date(atMs).toISOString();
-    }
-    return last;
-  };
-}
-
 /** Resolves after `forMs`, or as soon as the signal is aborted. */
 export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

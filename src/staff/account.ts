@@ -91,10 +91,6 @@ const UNWANTED_MS = 60_000;
 export function createAccount(settings: AccountSettings): Account {
   const { upstream, notebook, roomInMs, clock, log } = settings;
   let noticedAt = -Infinity;
-  let owned: { readonly list: DomainList | null; readonly names: ReadonlySet<string> } = {
-    list: null,
-    names: new Set(),
-  };
 
   function noteRecords(records: readonly DomainRecord[], askedAt: number): void {
     for (const record of records) if (record.hasOwnPrices) settings.onOwnPrices(record.domain, askedAt);
@@ -255,15 +251,11 @@ export function createAccount(settings: AccountSettings): Account {
     ownedSinceMs(ascii) {
       const known = notebook.domains.peek(LIST);
       if (known?.source !== "hit") return null;
-      const list = known.value;
-      if (owned.list !== list) {
-        const names = [
-          ...list.records.map((one) => one.domain),
-          ...list.unreadable.flatMap((one) => one.names),
-        ];
-        owned = { list, names: new Set(names) };
-      }
-      return owned.names.has(ascii) ? known.asOfMs : null;
+      const { records, unreadable } = known.value;
+      const isListed =
+        records.some(({ domain: name }) => name === ascii) ||
+        unreadable.some(({ names }) => names.includes(ascii));
+      return isListed ? known.asOfMs : null;
     },
     managed(ascii) {
       const list = notebook.domains.peek(LIST);

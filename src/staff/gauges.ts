@@ -1,30 +1,27 @@
 /** The gauges and counters that are read from the parts of the service on each scrape. */
-import type { Engine } from "../engine.js";
 import type { Metrics } from "../metrics.js";
 import { type Lane, perLane } from "../quota/lane.js";
 import type { QuotaSnapshot } from "../quota/line.js";
-import type { PromisesInForce } from "../retail/lost-margin.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
-import { type HealthChecks, type Ownership, priceCounts, type savedCalls } from "./overview.js";
-
-interface Sources {
-  readonly engine: Pick<Engine, "upstream" | "credentials" | "policies" | "prices">;
-  readonly checks: () => HealthChecks;
-  readonly quota: () => QuotaSnapshot | null;
-  readonly promises: () => PromisesInForce;
-  readonly saved: () => ReturnType<typeof savedCalls>;
-  readonly rateLimited: () => { readonly requests: number; readonly cold: number };
-  readonly owner: () => Ownership;
-}
+import {
+  healthChecks,
+  priceCounts,
+  quotaOf,
+  rateLimited,
+  savedCalls,
+  type ServiceParts,
+  validPromises,
+} from "./overview.js";
 
 const GRADES = { pass: 0, warn: 1, fail: 2 };
 
-export function registerGauges({ gauge, counter }: Metrics, sources: Sources): void {
-  const { engine, checks, promises, saved, rateLimited, owner } = sources;
-  const { upstream, credentials, policies, prices } = engine;
+export function registerGauges({ gauge, counter }: Metrics, parts: ServiceParts): void {
+  const { upstream, credentials, policies } = parts.engine;
 
   gauge("health_check", "check", "State of each health check: 0 pass, 1 warn, 2 fail.", () =>
-    Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, GRADES[status]])),
+    Object.fromEntries(
+      Object.entries(healthChecks(parts)).map(([name, { status }]) => [name, GRADES[status]]),
+    ),
   );
   gauge("upstream_circuit_open", "operation", "1 while the circuit of the operation is open.", () => {
     const { openCircuits } = upstream.health();
@@ -47,36 +44,37 @@ export function registerGauges({ gauge, counter }: Metrics, sources: Sources): v
     "what",
     "Prices that are sold, known, and doubtful until they have been refreshed.",
     // Only the owner asks for prices, so another replica's would seem to be missing.
-    () => (owner().role === "follower" ? {} : priceCounts(prices)),
+    () => (parts.owner().role === "follower" ? {} : priceCounts(parts)),
   );
   gauge("promises", "what", "Valid price promises, and those below their floor.", () => {
-    const { inForce, belowFloor } = promises();
+    const { inForce, belowFloor } = validPromises(parts);
     return { in_force: inForce, below_floor: belowFloor };
   });
   gauge(
     "storefront_role",
     "role",
     "1 for the part that this replica has: alone, owner, follower or none.",
-    () => ({ [owner().role]: 1 }),
+    () => ({ [parts.owner().role]: 1 }),
   );
-  counter("upstream_calls_saved_total", "by", "Upstream calls that were avoided, by reason.", saved);
-  counter("client_rate_limited_total", "limit", "Requests refused by a client limit, by limit.", rateLimited);
+  counter("upstream_calls_saved_total", "by", "Upstream calls that were avoided, by reason.", () =>
+    savedCalls(parts),
+  );
+  counter("client_rate_limited_total", "limit", "Requests refused by a client limit, by limit.", () =>
+    rateLimited(parts),
+  );
   counter(
     "upstream_unexpected_total",
     "operation",
     "Unknown fields, status words and error codes in answers of the upstream, by operation.",
     upstream.unexpected.totals,
   );
-  registerQuota({ gauge, counter }, sources.quota);
+  registerQuota({ gauge, counter }, parts);
 }
 
 /** Calls, and the figures of each lane. */
-function registerQuota(
-  { gauge, counter }: Pick<Metrics, "gauge" | "counter">,
-  quota: () => QuotaSnapshot | null,
-): void {
+function registerQuota({ gauge, counter }: Pick<Metrics, "gauge" | "counter">, parts: ServiceParts): void {
   const read = (of: (now: QuotaSnapshot) => Readonly<Record<string, number>>) => () => {
-    const now = quota();
+    const now = quotaOf(parts);
     return now === null ? {} : of(now);
   };
   const byLane = (of: (figures: QuotaSnapshot["lanes"][Lane]) => number) =>

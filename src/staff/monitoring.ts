@@ -1,33 +1,25 @@
-/** Reports the state of the service: the overview for staff, `/health`, and the metrics. */
+/** Reports the state of the service: the overview with its alarms for staff, `/health`, the metrics, and notices. */
 import { every } from "../clock.js";
-import type { Engine, EngineSettings } from "../engine.js";
+import type { EngineSettings } from "../engine.js";
 import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
-import { promisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/overview.js";
 import { type Alarm, alarmsOf } from "./alarms.js";
 import { registerGauges } from "./gauges.js";
 import { createHistory, type History, meanWaits } from "./history.js";
-import { createNotices, savedNotices } from "./notices.js";
+import { type AlarmsNow, createNotices, savedNotices } from "./notices.js";
 import {
   type HealthChecks,
   healthChecks,
-  type Ownership,
   presentOverview,
   priceWarnings,
-  type ProxyFit,
-  type RedisStatus,
-  savedCalls,
+  quotaOf,
+  type ServiceParts,
 } from "./overview.js";
 
-interface MonitoringSettings extends Pick<EngineSettings, "config" | "mode" | "clock" | "log"> {
-  readonly engine: Engine;
+interface MonitoringSettings extends ServiceParts, Pick<EngineSettings, "config" | "log"> {
   readonly metrics: Metrics;
-  readonly owner: () => Ownership;
-  readonly proxy: () => ProxyFit;
-  /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
-  readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
 }
 
 export interface Monitoring {
@@ -41,108 +33,77 @@ export interface Monitoring {
 
 const LANES_EVERY_MS = 5_000;
 
-/** Registers the gauges and counters of all parts. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
-  const { mode, engine, metrics, refusals, clock } = settings;
-  const { notebook, prices, policies, redis, store } = engine;
-  const quota = () => engine.quota()?.snapshot() ?? null;
-  const promises = () =>
-    promisesInForce(engine.carts.inForce(), prices.all(), policies.current(), clock.now());
-  const saved = () => savedCalls(notebook, refusals().locally);
-  const redisState = (): RedisStatus => redis?.state() ?? "none";
-  const rateLimited = () => {
-    const { requests, cold } = refusals();
-    return { requests, cold };
-  };
-  const warnings = priceWarnings(engine, clock);
-  const checks = () =>
-    healthChecks({
-      engine,
-      redis: redisState(),
-      owner: settings.owner(),
-      proxy: settings.proxy(),
-      quota: quota(),
-      warnings: warnings(),
-    });
+  const { engine, clock, log, config } = settings;
+  const { account, prices, carts, store } = engine;
+  registerGauges(settings.metrics, settings);
 
-  registerGauges(metrics, {
-    engine,
-    checks,
-    quota,
-    promises,
-    saved,
-    rateLimited,
-    owner: settings.owner,
-  });
-
-  function figures() {
-    const now = quota();
-    if (now === null)
-      throw new ServiceError("quota_exhausted", "The service is starting.", { retryAfterMs: 1000 });
-    return presentOverview({
-      engine,
-      mode,
-      quota: now,
-      redis: redisState(),
-      promises: promises(),
-      saved: saved(),
-      rateLimited: rateLimited(),
-      owner: settings.owner(),
-      proxy: settings.proxy(),
-    });
-  }
-  const lanes = () => quota()?.lanes;
+  const lanes = () => quotaOf(settings)?.lanes;
   /** As of five to ten seconds ago, and of up to five. */
   let [earlier, later] = [lanes(), lanes()];
   const noteLanes = (): void => {
     [earlier, later] = [later, lanes()];
   };
-  const alarmsNow = (each: boolean, figuresNow = figures()): Alarm[] =>
-    alarmsOf(
+
+  function figures() {
+    const quota = quotaOf(settings);
+    if (quota === null)
+      throw new ServiceError("quota_exhausted", "The service is starting.", { retryAfterMs: 1000 });
+    return presentOverview(settings, quota);
+  }
+
+  function alarmsAmong(overview: ReturnType<typeof figures>, each: boolean): Alarm[] {
+    const now = overview.quota.lanes;
+    return alarmsOf(
       {
-        overview: figuresNow,
-        waitMs: meanWaits(figuresNow.quota.lanes, earlier ?? figuresNow.quota.lanes),
-        priceWarnings: warnings(),
+        overview,
+        waitMs: meanWaits(now, earlier ?? now),
+        priceWarnings: priceWarnings(settings),
         prices,
-        ...engine.account.known(),
+        ...account.known(),
         nowMs: clock.now(),
       },
       each,
     );
-  const notices = createNotices({
-    receiver: settings.config.notify,
-    file: store.saved({ name: "notices", shape: savedNotices, source: () => "notices" }),
-    alarms() {
-      const { domains, balance } = engine.account.known();
-      const unknown = new Set([
-        ...(domains === undefined ? ["expired", "expiring", "list"] : []),
-        ...(balance === undefined ? ["balance", "list"] : []),
-      ]);
-      return { alarms: quota() === null ? [] : alarmsNow(true), unknown };
-    },
-    carts: engine.carts,
-    clock,
-    log: settings.log,
-  });
-
-  function overview() {
-    const now = figures();
-    const alarms = alarmsNow(false, now).map(({ kind, level, text, amounts, todo }) => ({
-      kind,
-      level,
-      text: amounts === undefined ? text : `${text} ${amounts}`,
-      todo,
-    }));
-    return { ...now, alarms, notices: notices.present() };
   }
+
+  function alarmsNow(): AlarmsNow {
+    const { domains, balance } = account.known();
+    const unknown = new Set([
+      ...(domains === undefined ? ["expired", "expiring", "list"] : []),
+      ...(balance === undefined ? ["balance", "list"] : []),
+    ]);
+    return { alarms: lanes() === undefined ? [] : alarmsAmong(figures(), true), unknown };
+  }
+
+  const notices = createNotices({
+    receiver: config.notify,
+    file: store.saved({ name: "notices", shape: savedNotices, source: () => "notices" }),
+    alarms: alarmsNow,
+    carts,
+    clock,
+    log,
+  });
   const history = createHistory({ source: figures, stored: store.history, clock });
 
-  function watch(): () => void {
-    const stops = [history.keep(), every(clock, LANES_EVERY_MS, noteLanes), notices.keep()];
-    return () => {
-      for (const stop of stops) stop();
-    };
-  }
-
-  return { overview, history: history.present, watch, checks };
+  return {
+    overview() {
+      const now = figures();
+      const alarms = alarmsAmong(now, false).map(({ kind, level, text, amounts, todo }) => ({
+        kind,
+        level,
+        text: amounts === undefined ? text : `${text} ${amounts}`,
+        todo,
+      }));
+      return { ...now, alarms, notices: notices.present() };
+    },
+    history: history.present,
+    checks: () => healthChecks(settings),
+    watch() {
+      const stops = [history.keep(), every(clock, LANES_EVERY_MS, noteLanes), notices.keep()];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+  };
 }

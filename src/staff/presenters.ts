@@ -22,7 +22,7 @@ import type { endedEpochShape } from "../wire/overview.js";
 import type * as staff from "../wire/staff.js";
 import type { Act } from "./audit.js";
 import type { SeenCart } from "./carts.js";
-import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
+import { presentOrigin, presentPromotion } from "../wire/parts.js";
 
 export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
   const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
@@ -131,7 +131,7 @@ function presentPromisedLine(
     action,
     years,
     price: presentRetail(price),
-    ...presentKind(kind),
+    premium: kind === "premium",
     wholesale: presentWholesaleToStaff(wholesale),
     margin: policy.margin(wholesale, price),
     wholesaleToday: today ? presentWholesaleToStaff(today) : null,
