@@ -34,8 +34,8 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
   route(router, "/health", {
     GET: (_request, response) => {
       const states = checks();
-      const grades = Object.values(states).map(({ status }) => status);
-      const worst = (["fail", "warn"] as const).find((grade) => grades.includes(grade)) ?? "pass";
+      const grades = new Set(Object.values(states).map(({ status }) => status));
+      const worst = (["fail", "warn"] as const).find((grade) => grades.has(grade)) ?? "pass";
       const body: AnswerOf<typeof healthShape> = {
         status: worst,
         version,

@@ -8,7 +8,7 @@ import { tooLarge } from "./edge/problems.js";
 import { CSV, JSON_TYPE, PROBLEM_TYPE } from "./edge/answers.js";
 import { EVENT_STREAM } from "./event-stream.js";
 
-type Handler = (request: Request, response: Response) => unknown;
+export type Handler = (request: Request, response: Response) => unknown;
 
 interface Methods {
   readonly GET?: Handler;

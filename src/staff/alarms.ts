@@ -138,39 +138,35 @@ function priceAlarms({ overview: { prices, promises }, priceWarnings }: AlarmFac
     );
 }
 
+const REDIS_ALARMS = {
+  refusing: {
+    text: "Redis refuses commands. Nothing new is saved, and calls may stop.",
+    todo: "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
+  },
+  gone: {
+    text: "Redis can't be reached. Until it can, no calls are made.",
+    todo: "Restart it; the service reconnects automatically.",
+  },
+  shared: null,
+  none: null,
+};
+const PROXY_ALARMS = {
+  more: {
+    text: "More proxies are in front of the service than TRUST_PROXY_HOPS says, so all visitors count as few and share their limits.",
+    todo: "Set TRUST_PROXY_HOPS to the number of proxies that add to X-Forwarded-For.",
+  },
+  fewer: {
+    text: "Requests arrive past the proxies that TRUST_PROXY_HOPS expects, so anyone can invent an address.",
+    todo: "Let only the proxies reach the port. If there are fewer, lower TRUST_PROXY_HOPS.",
+  },
+  fits: null,
+};
+
 function surroundingAlarms({ overview: { redis, proxy, unexpected } }: AlarmFacts, add: Add): void {
-  if (redis === "refusing")
-    add(
-      "redis",
-      "warn",
-      "Redis refuses commands. Nothing new is saved, and calls may stop.",
-      "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
-      { about: redis },
-    );
-  if (redis === "gone")
-    add(
-      "redis",
-      "warn",
-      "Redis can't be reached. Until it can, no calls are made.",
-      "Restart it; the service reconnects automatically.",
-      { about: redis },
-    );
-  if (proxy === "more")
-    add(
-      "proxy",
-      "bad",
-      "More proxies are in front of the service than TRUST_PROXY_HOPS says, so all visitors count as few and share their limits.",
-      "Set TRUST_PROXY_HOPS to the number of proxies that add to X-Forwarded-For.",
-      { about: proxy },
-    );
-  if (proxy === "fewer")
-    add(
-      "proxy",
-      "bad",
-      "Requests arrive past the proxies that TRUST_PROXY_HOPS expects, so anyone can invent an address.",
-      "Let only the proxies reach the port. If there are fewer, lower TRUST_PROXY_HOPS.",
-      { about: proxy },
-    );
+  const ofRedis = REDIS_ALARMS[redis];
+  if (ofRedis !== null) add("redis", "warn", ofRedis.text, ofRedis.todo, { about: redis });
+  const ofProxy = PROXY_ALARMS[proxy];
+  if (ofProxy !== null) add("proxy", "bad", ofProxy.text, ofProxy.todo, { about: proxy });
   for (const { operation, what, count: times } of unexpected.slice(0, 3))
     add(
       "unexpected",
