@@ -120,7 +120,8 @@ export function readConfig<World>(
       coldStart: settings.oneOf("QUOTA_COLD_START", "assume-spent", ["assume-spent", "assume-free"]),
     },
     redisUrl,
-    advertiseUrl: readAdvertised(settings),
+    // Replicas usually reach each other by http within a private network.
+    advertiseUrl: readOrigin(settings, "ADVERTISE_URL", false),
     stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
     ...readRetail(settings),
     cache: readCache(settings),
@@ -167,24 +168,16 @@ function readUpstream(settings: Settings, production: boolean): Config["upstream
         settings.fault(name, `is missing (or ${name}_FILE, the path of a file that contains it)`);
     }
   }
-  const baseUrl = readOrigin(settings, production);
+  const baseUrl = readOrigin(settings, "UPSTREAM_BASE_URL", production);
   return baseUrl === null || active === null ? null : { baseUrl, active, standby };
 }
 
-function readOrigin(settings: Settings, production: boolean): string | null {
-  const url = readAddress(settings, "UPSTREAM_BASE_URL", production);
+/** Only a scheme and a host; https in production as for every address. */
+function readOrigin(settings: Settings, name: string, production: boolean): string | null {
+  const url = readAddress(settings, name, production);
   if (url === null) return null;
   if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
-  settings.fault("UPSTREAM_BASE_URL", "must be only a scheme and host, without a path or query");
-  return null;
-}
-
-/** Replicas usually reach each other by http within a private network. */
-function readAdvertised(settings: Settings): string | null {
-  const url = readAddress(settings, "ADVERTISE_URL", false);
-  if (url === null || (url.pathname === "/" && url.search === "" && url.hash === ""))
-    return url?.origin ?? null;
-  settings.fault("ADVERTISE_URL", "must be only a scheme, host and port, without a path or query");
+  settings.fault(name, "must be only a scheme and host, without a path or query");
   return null;
 }
 

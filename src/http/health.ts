@@ -1,6 +1,6 @@
 /** Liveness, readiness and health: coarse states without business figures. None of them contacts the upstream. */
 import type { IRouter } from "express";
-import type { HealthCheck, HealthChecks } from "../staff/overview.js";
+import type { HealthChecks } from "../staff/overview.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { healthShape } from "../wire/service.js";
 import { route } from "./routes.js";
@@ -34,9 +34,8 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
   route(router, "/health", {
     GET: (_request, response) => {
       const states = checks();
-      const isAny = (grade: HealthCheck["status"]) =>
-        Object.values(states).some(({ status }) => status === grade);
-      const worst = isAny("fail") ? "fail" : isAny("warn") ? "warn" : "pass";
+      const grades = new Set(Object.values(states).map(({ status }) => status));
+      const worst = (["fail", "warn"] as const).find((grade) => grades.has(grade)) ?? "pass";
       const body: AnswerOf<typeof healthShape> = {
         status: worst,
         version,

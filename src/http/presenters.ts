@@ -13,7 +13,7 @@ import type { SearchedName, Unknown } from "../shop/search.js";
 import type { Combination, DomainRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { customerDomainShape, unknownDomainShape } from "../wire/customers.js";
-import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
+import { presentOrigin, presentPromotion } from "../wire/parts.js";
 import type { domainRecordShape } from "../wire/staff.js";
 import type * as visitor from "../wire/visitors.js";
 import { retryAfterSeconds } from "./edge/problems.js";
@@ -31,7 +31,7 @@ export function presentAvailability(
     ...presentName(found),
     status: found.status,
     available: found.status === "available",
-    ...presentKind(found.kind),
+    premium: found.kind === "premium",
     years: found.years,
     price: found.price && presentRetail(found.price),
     renewal: found.renewal && presentRetail(found.renewal),
@@ -46,7 +46,7 @@ export function presentUnknown(asked: SearchedName): AnswerOf<typeof visitor.ava
     ...presentName(asked),
     status: "unknown" as const,
     available: false,
-    ...presentKind("ordinary"),
+    premium: false,
     years: asked.years,
     price: null,
     renewal: null,
@@ -94,7 +94,7 @@ export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.q
       years,
       price: price && presentRetail(price),
       status,
-      ...presentKind(kind),
+      premium: kind === "premium",
       asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
@@ -142,6 +142,5 @@ export function presentUnknownDomain({
 
 /** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
-  const startMs = Math.floor(atMs / 60_000) * 60_000;
-  return instant(startMs);
+  return instant(Math.floor(atMs / 60_000) * 60_000);
 }

@@ -3,13 +3,12 @@ import express, { type IRouter, type Request, type RequestHandler, type Response
 import { ServiceError } from "../errors.js";
 import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
 import { CALENDAR } from "../staff/calendar.js";
-import { CSV } from "./csv.js";
 import { contextOf } from "./edge/context.js";
 import { tooLarge } from "./edge/problems.js";
-import { JSON_TYPE, PROBLEM_TYPE } from "./edge/answers.js";
+import { CSV, JSON_TYPE, PROBLEM_TYPE } from "./edge/answers.js";
 import { EVENT_STREAM } from "./event-stream.js";
 
-type Handler = (request: Request, response: Response) => unknown;
+export type Handler = (request: Request, response: Response) => unknown;
 
 interface Methods {
   readonly GET?: Handler;

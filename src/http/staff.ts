@@ -2,16 +2,11 @@
 import type { IRouter, Request, RequestHandler } from "express";
 import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
-import { challenge, type ErrorCode, ServiceError } from "../errors.js";
+import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
-import { audited } from "./audit.js";
-import type { Callers } from "./callers.js";
-import { type AskFor, contextOf } from "./edge/context.js";
-import { ACT_COLUMNS, CART_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../wire/csv.js";
-import { sendList } from "./csv.js";
-import { send, sendJson } from "./edge/answers.js";
-import { hostInPath, readBody, readQuery } from "./parse.js";
-import { presentDomain } from "./presenters.js";
+import type { Ask } from "../quota/quota.js";
+import { CALENDAR, CALENDAR_PATH, calendarOf } from "../staff/calendar.js";
+import type { Monitoring } from "../staff/monitoring.js";
 import {
   presentAudit,
   presentBalance,
@@ -22,12 +17,11 @@ import {
   presentTier,
   presentUnreadable,
 } from "../staff/presenters.js";
-import { CALENDAR, CALENDAR_PATH, calendarOf } from "../staff/calendar.js";
 import { presentPreview } from "../staff/price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
-import { calendarQuery, noQuery, promisesQuery } from "../wire/queries.js";
+import { ACT_COLUMNS, CART_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../wire/csv.js";
 import { presentOrigin } from "../wire/parts.js";
-import type { Scope } from "../wire/scopes.js";
+import { calendarQuery, noQuery, promisesQuery } from "../wire/queries.js";
 import {
   cartNoteRequestShape,
   type followedCartsShape,
@@ -36,8 +30,13 @@ import {
   type staffDomainShape,
   type staffDomainsShape,
 } from "../wire/staff.js";
-import type { Monitoring } from "../staff/monitoring.js";
+import type { Callers } from "./callers.js";
+import { send, sendJson, sendList } from "./edge/answers.js";
+import { type AskFor, contextOf } from "./edge/context.js";
+import { hostInPath, readBody, readQuery } from "./parse.js";
+import { presentDomain } from "./presenters.js";
 import { answersCalendar, answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
+import { audited, requireScope } from "./staff-access.js";
 
 interface StaffParts
   extends
@@ -49,34 +48,11 @@ interface StaffParts
   readonly now: () => number;
 }
 
-/** The format of a promise's id; anything else isn't copied into the audit log. */
-const PROMISE_ID = /^[\w-]{1,64}$/;
-
-/** Requires a staff token with the scope. */
-function requireScope({ callers, audit }: StaffParts, scope: Scope): RequestHandler {
-  return async (request, response, next) => {
-    const refused = (who: string | null, outcome: ErrorCode): void => {
-      audit.note({ who, what: "token", subject: contextOf(request).route, outcome });
-    };
-    response.set("Cache-Control", "no-store");
-    const caller = await callers.of(request);
-    if (caller.kind === "blocked") throw caller.refusal;
-    if (caller.kind !== "staff") {
-      if (caller.kind === "wrong") await callers.noteWrong(request, response, "staff");
-      refused(null, "unauthenticated");
-      const detail = "This endpoint requires a staff token: Authorization: Bearer ….";
-      throw challenge("unauthenticated", detail, 'realm="staff"');
-    }
-    const { name, scopes } = caller.token;
-    if (!scopes.includes(scope)) {
-      callers.noteMissingScope(request, name, scope);
-      refused(name, "forbidden");
-      const parameters = `realm="staff", error="insufficient_scope", scope="${scope}"`;
-      throw challenge("forbidden", `The token lacks the ${scope} scope.`, parameters);
-    }
-    contextOf(request).tokenName = name;
-    next();
-  };
+export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
+  addAccountRoutes(router, parts);
+  addPriceRoutes(router, parts);
+  addCartRoutes(router, parts);
+  addServiceRoutes(router, parts);
 }
 
 const noParameters: RequestHandler = (request, _response, next) => {
@@ -84,29 +60,20 @@ const noParameters: RequestHandler = (request, _response, next) => {
   next();
 };
 
-/** The `jti` in the path, which the audit log names. */
-function promiseId(request: Request): string {
-  const { id } = request.params;
-  if (typeof id !== "string" || !PROMISE_ID.test(id)) throw noSuchPromise();
-  contextOf(request).subject = id;
-  return id;
+/** What runs before the handler of each kind of route. */
+function guardsOf({ callers, audit }: StaffParts) {
+  const reader = requireScope(callers, audit, "read");
+  return {
+    reader,
+    read: [reader, answersJson, noParameters],
+    list: [reader, answersJsonOrCsv, noParameters],
+    operate: [requireScope(callers, audit, "operate"), answersJson],
+  };
 }
 
-function noSuchPromise(): ServiceError {
-  return new ServiceError("not_found", "No such promise exists, or it has expired.");
-}
-
-/** One handler for POST, another for all else. */
-function ofPost(post: RequestHandler, other: RequestHandler): RequestHandler {
-  return (request, response, next) => (request.method === "POST" ? post : other)(request, response, next);
-}
-
-export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
-  const { account, policies, prices, carts, metrics, audit, ask, now } = parts;
-  const reader = requireScope(parts, "read");
-  const read = [reader, answersJson, noParameters];
-  const list = [reader, answersJsonOrCsv, noParameters];
-  const operate = [requireScope(parts, "operate"), answersJson];
+function addAccountRoutes(router: IRouter, parts: StaffParts): void {
+  const { account, ask } = parts;
+  const { reader, read, list } = guardsOf(parts);
 
   route(router, "/v1/staff/domains", {
     before: list,
@@ -153,21 +120,21 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
     },
   });
 
-  route(router, "/v1/staff/balance", {
-    before: read,
-    GET: async (request, response) => {
-      if (endedByHead(request, response)) return;
-      sendJson(response, presentBalance(await account.balance(ask(request, "account"))));
-    },
-  });
+  function addFact(path: string, load: (ask: Ask) => Promise<object>): void {
+    route(router, path, {
+      before: read,
+      GET: async (request, response) => {
+        if (!endedByHead(request, response)) sendJson(response, await load(ask(request, "account")));
+      },
+    });
+  }
+  addFact("/v1/staff/balance", async (asked) => presentBalance(await account.balance(asked)));
+  addFact("/v1/staff/tier", async (asked) => presentTier(await account.tier(asked)));
+}
 
-  route(router, "/v1/staff/tier", {
-    before: read,
-    GET: async (request, response) => {
-      if (endedByHead(request, response)) return;
-      sendJson(response, presentTier(await account.tier(ask(request, "account"))));
-    },
-  });
+function addPriceRoutes(router: IRouter, parts: StaffParts): void {
+  const { policies, prices, audit, now } = parts;
+  const { list, operate } = guardsOf(parts);
 
   route(router, "/v1/staff/prices", {
     before: list,
@@ -190,6 +157,11 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       response.json(preview);
     },
   });
+}
+
+function addCartRoutes(router: IRouter, parts: StaffParts): void {
+  const { policies, prices, carts, callers, audit, now } = parts;
+  const { reader } = guardsOf(parts);
 
   route(router, "/v1/staff/promises", {
     before: [reader, answersJsonOrCsv],
@@ -215,7 +187,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
 
   route(router, "/v1/staff/promises/:id", {
     before: [
-      ofPost(requireScope(parts, "order"), reader),
+      ofPost(requireScope(callers, audit, "order"), reader),
       answersJson,
       ofPost(audited(audit, "order"), audited(audit, "promise")),
       noParameters,
@@ -234,6 +206,31 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       response.json(presentCart(cart, prices.all(), policies.current(), now()));
     },
   });
+}
+
+/** One handler for POST, another for all else. */
+function ofPost(post: RequestHandler, other: RequestHandler): RequestHandler {
+  return (request, response, next) => (request.method === "POST" ? post : other)(request, response, next);
+}
+
+/** The format of a promise's id; anything else isn't copied into the audit log. */
+const PROMISE_ID = /^[\w-]{1,64}$/;
+
+/** The `jti` in the path, which the audit log names. */
+function promiseId(request: Request): string {
+  const { id } = request.params;
+  if (typeof id !== "string" || !PROMISE_ID.test(id)) throw noSuchPromise();
+  contextOf(request).subject = id;
+  return id;
+}
+
+function noSuchPromise(): ServiceError {
+  return new ServiceError("not_found", "No such promise exists, or it has expired.");
+}
+
+function addServiceRoutes(router: IRouter, parts: StaffParts): void {
+  const { callers, audit, metrics } = parts;
+  const { read, list, operate } = guardsOf(parts);
 
   route(router, "/v1/staff/overview", {
     before: read,
@@ -270,7 +267,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
   });
 
   route(router, "/metrics", {
-    before: [requireScope(parts, "metrics")],
+    before: [requireScope(callers, audit, "metrics")],
     GET: async (_request, response) => {
       response.type(metrics.contentType).send(await metrics.text());
     },

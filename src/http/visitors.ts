@@ -11,7 +11,7 @@ import { inOneShop, type Shop } from "../shop/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import { availabilityQuery, noQuery, pricesQuery, quoteQuery, searchQuery } from "../wire/queries.js";
 import type { searchShape } from "../wire/visitors.js";
-import { jsonAnswer, mayBeRepeated, sendJson } from "./edge/answers.js";
+import { jsonAnswer, mayBeRepeated, send, sendJson } from "./edge/answers.js";
 import { type AskFor, contextOf } from "./edge/context.js";
 import { EVENT_STREAM } from "./event-stream.js";
 import type { FinishedAnswers, Lasting } from "./finished-answers.js";
@@ -33,7 +33,14 @@ import {
   presentTermQuote,
   presentUnknown,
 } from "./presenters.js";
-import { answersJson, answersJsonOrEvents, endedByHead, prefersEvents, route } from "./routes.js";
+import {
+  answersJson,
+  answersJsonOrEvents,
+  endedByHead,
+  type Handler,
+  prefersEvents,
+  route,
+} from "./routes.js";
 import type { Searched, SearchStream } from "./search-stream.js";
 
 interface VisitorParts {
@@ -68,139 +75,140 @@ function pricesCache(untilChangeMs: number): string {
 }
 
 export function addVisitorRoutes(router: IRouter, parts: VisitorParts): void {
-  const { shop, prices, finished, searchStream, ask, clock, factClock } = parts;
+  route(router, "/v1/availability", { before: [answersJson], GET: availability(parts) });
+  route(router, "/v1/search", { before: [answersJsonOrEvents], GET: searching(parts) });
+  route(router, "/v1/prices", { before: [answersJson], GET: priceList(parts) });
+  route(router, "/v1/quotes", { before: [answersJson], GET: quote(parts), POST: cart(parts) });
+}
 
-  /** How long an answer with these facts lasts; one with a fact missing doesn't. */
-  function lasting(response: Response, found: readonly (Availability | undefined)[]): Lasting {
-    const { route: of } = contextOf(response.req);
-    const { availability } = shop();
-    return {
-      untilAt: Math.min(...found.map((one) => one?.sameUntilAt ?? -Infinity)),
-      onSentAgain() {
-        availability.countHits(found.length);
-        parts.onSentAgain(of);
+/** How long an answer with these facts lasts; one with a fact missing doesn't. */
+function lasting(
+  { shop, onSentAgain }: VisitorParts,
+  response: Response,
+  found: readonly (Availability | undefined)[],
+): Lasting {
+  const { route: of } = contextOf(response.req);
+  const { availability: counted } = shop();
+  return {
+    untilAt: Math.min(...found.map((one) => one?.sameUntilAt ?? -Infinity)),
+    onSentAgain() {
+      counted.countHits(found.length);
+      onSentAgain(of);
+    },
+  };
+}
+
+function availability(parts: VisitorParts): Handler {
+  const { shop, finished, ask, clock, factClock } = parts;
+  return async (request, response) => {
+    const { name, years, onlyKnown } = readAvailability(request.query, shop().policy);
+    const changeAt = shop().policy.nextTurnAt(clock.now());
+    const cached = { cacheControl: availabilityCache(changeAt - clock.now()) };
+    response.set("Cache-Control", cached.cacheControl);
+    // The length of the body would reveal whether somebody just searched for the name.
+    if (endedByHead(request, response)) return;
+    const service = shop().availability;
+    const known = service.fromMemory(name, years);
+    if (known !== undefined || onlyKnown) {
+      if (known !== undefined) service.countHits(1);
+      const body = known === undefined ? presentUnknown({ name, years }) : presentAvailability(known);
+      finished.send(response, jsonAnswer(body, cached), {
+        ...lasting(parts, response, [known]),
+        fieldsUntilAt: changeAt - AVAILABILITY_CACHED_MS,
+      });
+      return;
+    }
+    const found = await inOneShop(shop, (now) => now.availability.lookUp(ask(request, "exact"), name, years));
+    mayBeRepeated(response, found.sameUntilAt - factClock.monotonic());
+    sendJson(response, presentAvailability(found), cached);
+  };
+}
+
+function searching(parts: VisitorParts): Handler {
+  const { shop, finished, searchStream, ask, clock } = parts;
+  return async (request, response) => {
+    const searched = readSearch(request.query, shop());
+    const { text, label, names, exact, onlyKnown } = searched;
+    const asEvents = prefersEvents(request);
+    response.set("Cache-Control", "no-store");
+    if (endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
+    if (asEvents) return searchStream(request, response, searched);
+    const answer = (results: SearchAnswer["results"], complete: boolean) =>
+      jsonAnswer({ query: text, label, results, complete } satisfies SearchAnswer);
+    const service = searched.shop.availability;
+    const known = names.map(({ name, years }) => service.fromMemory(name, years));
+    const complete = !known.includes(undefined);
+    if (complete || onlyKnown) {
+      service.countHits(known.filter((one) => one !== undefined).length);
+      const results = names.map((asked, at) => {
+        const found = known[at];
+        return found === undefined ? presentUnknown(asked) : presentAvailability(found);
+      });
+      finished.send(response, answer(results, complete), lasting(parts, response, known));
+      return;
+    }
+    const askFor = (asked: SearchedName) => ask(request, asked === exact ? "exact" : "search");
+    const found = await inOneShop(shop, (now) => search(names, now.availability, askFor, clock));
+    send(response, answer(found.results.map(presentAvailability), found.complete));
+  };
+}
+
+function priceList({ shop, prices, finished, onSentAgain, clock }: VisitorParts): Handler {
+  return (request, response) => {
+    const { policy } = shop();
+    const wanted = readPrices(request.query, policy);
+    const known = prices.all();
+    if (known.length === 0) throw prices.unknown();
+    // A list that is incomplete or not current must not be cached, because it will be another one in a moment.
+    const isWhole =
+      known.length === policy.combinations().length && known.every(({ isCurrent }) => isCurrent);
+    const matching = known.filter(
+      ({ tld, action, years }) =>
+        (wanted.tld ?? tld) === tld &&
+        (wanted.action ?? action) === action &&
+        (wanted.years ?? years) === years,
+    );
+    const now = clock.now();
+    const changeAt = policy.nextTurnAt(now);
+    const answer = jsonAnswer(presentPrices(matching, policy, now), {
+      cacheControl: isWhole ? pricesCache(changeAt - now) : "no-store",
+    });
+    finished.send(response, answer, {
+      // Without any price, its age is the time of the answer.
+      untilAt: matching.length === 0 ? -Infinity : Math.min(...known.map(({ untilAt }) => untilAt)),
+      fieldsUntilAt: changeAt - PRICES_CACHED_MS,
+      onSentAgain: () => {
+        onSentAgain("/v1/prices");
       },
-    };
-  }
+    });
+  };
+}
 
-  route(router, "/v1/availability", {
-    before: [answersJson],
-    GET: async (request, response) => {
-      const { name, years, onlyKnown } = readAvailability(request.query, shop().policy);
-      const changeAt = shop().policy.nextTurnAt(clock.now());
-      const cached = { cacheControl: availabilityCache(changeAt - clock.now()) };
-      response.set("Cache-Control", cached.cacheControl);
-      // The length of the body would reveal whether somebody just searched for the name.
-      if (endedByHead(request, response)) return;
-      const { availability } = shop();
-      const known = availability.fromMemory(name, years);
-      if (known !== undefined || onlyKnown) {
-        if (known !== undefined) availability.countHits(1);
-        const body = known === undefined ? presentUnknown({ name, years }) : presentAvailability(known);
-        finished.send(response, jsonAnswer(body, cached), {
-          ...lasting(response, [known]),
-          fieldsUntilAt: changeAt - AVAILABILITY_CACHED_MS,
-        });
-        return;
-      }
-      const found = await inOneShop(shop, (now) =>
-        now.availability.lookUp(ask(request, "exact"), name, years),
-      );
-      mayBeRepeated(response, found.sameUntilAt - factClock.monotonic());
-      sendJson(response, presentAvailability(found), cached);
-    },
-  });
+function quote({ shop, ask }: VisitorParts): Handler {
+  return async (request, response) => {
+    const query = readQuery(request.query, quoteQuery);
+    const { policy } = shop();
+    const { action } = query;
+    const tld = readTld(query.tld, policy, "tld");
+    const years = termOf(query.years, { tld, action }, policy, "action");
+    response.set("Cache-Control", "no-store");
+    if (endedByHead(request, response)) return;
+    const found = await inOneShop(shop, ({ quotes }) =>
+      quotes.term(ask(request, "exact"), { tld, action, years }),
+    );
+    sendJson(response, presentTermQuote({ tld, action, years }, found));
+  };
+}
 
-  route(router, "/v1/search", {
-    before: [answersJsonOrEvents],
-    GET: async (request, response) => {
-      const searched = readSearch(request.query, shop());
-      const { text, label, names, exact, onlyKnown } = searched;
-      const asEvents = prefersEvents(request);
-      response.set("Cache-Control", "no-store");
-      if (endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
-      if (asEvents) return searchStream(request, response, searched);
-      const answer = (results: SearchAnswer["results"], complete: boolean) =>
-        jsonAnswer({ query: text, label, results, complete } satisfies SearchAnswer);
-      const { availability } = searched.shop;
-      const known = names.map(({ name, years }) => availability.fromMemory(name, years));
-      const complete = !known.includes(undefined);
-      if (complete || onlyKnown) {
-        availability.countHits(known.filter((one) => one !== undefined).length);
-        const results = names.map((asked, at) => {
-          const found = known[at];
-          return found === undefined ? presentUnknown(asked) : presentAvailability(found);
-        });
-        finished.send(response, answer(results, complete), lasting(response, known));
-        return;
-      }
-      const askFor = (asked: SearchedName) => ask(request, asked === exact ? "exact" : "search");
-      const found = await inOneShop(shop, (now) => search(names, now.availability, askFor, clock));
-      sendJson(response, {
-        query: text,
-        label,
-        results: found.results.map(presentAvailability),
-        complete: found.complete,
-      } satisfies SearchAnswer);
-    },
-  });
-
-  route(router, "/v1/prices", {
-    before: [answersJson],
-    GET: (request, response) => {
-      const { policy } = shop();
-      const wanted = readPrices(request.query, policy);
-      const known = prices.all();
-      if (known.length === 0) throw prices.unknown();
-      // A list that is incomplete or not current must not be cached, because it will be another one in a moment.
-      const isWhole =
-        known.length === policy.combinations().length && known.every(({ isCurrent }) => isCurrent);
-      const matching = known.filter(
-        ({ tld, action, years }) =>
-          (wanted.tld ?? tld) === tld &&
-          (wanted.action ?? action) === action &&
-          (wanted.years ?? years) === years,
-      );
-      const now = clock.now();
-      const changeAt = policy.nextTurnAt(now);
-      const answer = jsonAnswer(presentPrices(matching, policy, now), {
-        cacheControl: isWhole ? pricesCache(changeAt - now) : "no-store",
-      });
-      finished.send(response, answer, {
-        // Without any price, its age is the time of the answer.
-        untilAt: matching.length === 0 ? -Infinity : Math.min(...known.map(({ untilAt }) => untilAt)),
-        fieldsUntilAt: changeAt - PRICES_CACHED_MS,
-        onSentAgain: () => {
-          parts.onSentAgain("/v1/prices");
-        },
-      });
-    },
-  });
-
-  route(router, "/v1/quotes", {
-    before: [answersJson],
-    GET: async (request, response) => {
-      const query = readQuery(request.query, quoteQuery);
-      const { policy } = shop();
-      const { action } = query;
-      const tld = readTld(query.tld, policy, "tld");
-      const years = termOf(query.years, { tld, action }, policy, "action");
-      response.set("Cache-Control", "no-store");
-      if (endedByHead(request, response)) return;
-      const quote = await inOneShop(shop, ({ quotes }) =>
-        quotes.term(ask(request, "exact"), { tld, action, years }),
-      );
-      sendJson(response, presentTermQuote({ tld, action, years }, quote));
-    },
-    POST: async (request, response) => {
-      readQuery(request.query, noQuery);
-      const items = readCart(request.body, shop().policy);
-      const priced = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
-      const cart = priced.sign();
-      await cart.promise?.kept;
-      sendJson(response, presentCart(cart), { tagged: false });
-    },
-  });
+function cart({ shop, ask }: VisitorParts): Handler {
+  return async (request, response) => {
+    readQuery(request.query, noQuery);
+    const items = readCart(request.body, shop().policy);
+    const priced = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
+    const signed = priced.sign();
+    await signed.promise?.kept;
+    sendJson(response, presentCart(signed), { tagged: false });
+  };
 }
 
 type SearchAnswer = AnswerOf<typeof searchShape>;

@@ -42,7 +42,7 @@ interface Waiter extends Waiting {
 
 /** The quota of one credential. */
 export type Quota = Pick<Line, keyof Line>;
-/** For staff, who find in `wire/staff.ts` what each figure means. */
+/** For staff, who find in `wire/overview.ts` what each figure means. */
 export type QuotaSnapshot = ReturnType<Line["snapshot"]>;
 
 export class Line {

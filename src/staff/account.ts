@@ -79,8 +79,6 @@ const AT_ONCE_MS = 1_000;
 /** About how long a name waits for each one before it, within the quota. */
 const EACH_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
-/** The loop that loads them has nothing to do until the next one is wanted. */
-const IDLE_MS = 3_600_000;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
 /** The keys of pages with a single entry. */
@@ -92,13 +90,6 @@ const UNWANTED_MS = 60_000;
 export function createAccount(settings: AccountSettings): Account {
   const { upstream, notebook, roomInMs, clock, log } = settings;
   let noticedAt = -Infinity;
-  let owned: { readonly list: DomainList | null; readonly names: ReadonlySet<string> } = {
-    list: null,
-    names: new Set(),
-  };
-  /** Domains to load in spare quota, and who waits for them. */
-  const wanted = new Map<string, { readonly name: DomainName; readonly waiting: (() => void)[] }>();
-  let loading: Background | null = null;
 
   function noteRecords(records: readonly DomainRecord[], askedAt: number): void {
     for (const record of records) if (record.hasOwnPrices) settings.onOwnPrices(record.domain, askedAt);
@@ -185,29 +176,22 @@ export function createAccount(settings: AccountSettings): Account {
     return mayLack(known.value) ? "ask" : null;
   }
 
-  /** Loads the record in spare quota; resolves when that has succeeded or failed. */
-  function loaded(name: DomainName): Promise<void> {
-    return new Promise((done) => {
-      const one = wanted.get(name.ascii) ?? { name, waiting: [] };
-      one.waiting.push(done);
-      wanted.set(name.ascii, one);
-    });
-  }
-
-  async function loadWanted(ask: Ask): Promise<number | "no room"> {
-    const todo = [...wanted];
+  /** Loads records in spare quota, for as long as there is some. */
+  async function loadInSpare(ask: Ask, names: readonly DomainName[]): Promise<void> {
+    const spare: Ask = {
+      lane: "refresh",
+      client: "customer-domains",
+      waitUntilMs: Infinity,
+      signal: ask.signal,
+    };
+    const todo = [...names];
     const work = async (): Promise<void> => {
-      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift()) {
-        const [key, { name, waiting }] = next;
-        await domain(ask, name).catch(() => {
+      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift())
+        await domain(spare, next).catch(() => {
           if (!ask.signal.aborted) log.debug("account.refresh.failed", { what: "domain" });
         });
-        wanted.delete(key);
-        for (const done of waiting) done();
-      }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
-    return wanted.size > 0 ? "no room" : IDLE_MS;
   }
 
   /** The record as memory has it; undefined if it isn't known, null if the reseller doesn't manage the name. */
@@ -246,19 +230,8 @@ export function createAccount(settings: AccountSettings): Account {
       const said = names.map((name) => (known === null ? "ask" : listed(known, name)));
       const missing = names.filter((name, at) => said[at] === "ask" && remembered(name) === undefined);
       const end = new AbortController();
-      if (missing.length > 0) {
-        const all = Promise.all(missing.map(loaded));
-        loading ??= inBackground({
-          client: "customer-domains",
-          round: loadWanted,
-          firstInMs: IDLE_MS,
-          roomInMs,
-          clock,
-        });
-        loading.now();
-        await Promise.race([all, pause(clock, AT_ONCE_MS, end.signal)]);
-        end.abort();
-      }
+      await Promise.race([loadInSpare(ask, missing), pause(clock, AT_ONCE_MS, end.signal)]);
+      end.abort();
       let before = 0;
       return names.flatMap((name, at): (CustomerDomain | UnknownDomain)[] => {
         const found = said[at] === "ask" ? remembered(name) : (said[at] ?? null);
@@ -277,15 +250,11 @@ export function createAccount(settings: AccountSettings): Account {
     ownedSinceMs(ascii) {
       const known = notebook.domains.peek(LIST);
       if (known?.source !== "hit") return null;
-      const list = known.value;
-      if (owned.list !== list) {
-        const names = [
-          ...list.records.map((one) => one.domain),
-          ...list.unreadable.flatMap((one) => one.names),
-        ];
-        owned = { list, names: new Set(names) };
-      }
-      return owned.names.has(ascii) ? known.asOfMs : null;
+      const { records, unreadable } = known.value;
+      const isListed =
+        records.some(({ domain: name }) => name === ascii) ||
+        unreadable.some(({ names }) => names.includes(ascii));
+      return isListed ? known.asOfMs : null;
     },
     managed(ascii) {
       const list = notebook.domains.peek(LIST);
@@ -315,7 +284,6 @@ export function createAccount(settings: AccountSettings): Account {
       ];
       return () => {
         for (const { stop } of loops) stop();
-        loading?.stop();
       };
     },
   };

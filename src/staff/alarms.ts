@@ -1,8 +1,7 @@
 /** The alarms of the staff page, each with what to do about it. They follow from what the service knows; none costs a call. */
 import { instant } from "../clock.js";
 import type { Engine } from "../engine.js";
-import { type Lane, perLane } from "../quota/lane.js";
-import type { QuotaSnapshot } from "../quota/line.js";
+import type { Lane } from "../quota/lane.js";
 import { decimal } from "../money.js";
 import type { Balance, DomainList } from "../upstream/contract.js";
 import type { presentOverview } from "./overview.js";
@@ -139,39 +138,35 @@ function priceAlarms({ overview: { prices, promises }, priceWarnings }: AlarmFac
     );
 }
 
+const REDIS_ALARMS = {
+  refusing: {
+    text: "Redis refuses commands. Nothing new is saved, and calls may stop.",
+    todo: "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
+  },
+  gone: {
+    text: "Redis can't be reached. Until it can, no calls are made.",
+    todo: "Restart it; the service reconnects automatically.",
+  },
+  shared: null,
+  none: null,
+};
+const PROXY_ALARMS = {
+  more: {
+    text: "More proxies are in front of the service than TRUST_PROXY_HOPS says, so all visitors count as few and share their limits.",
+    todo: "Set TRUST_PROXY_HOPS to the number of proxies that add to X-Forwarded-For.",
+  },
+  fewer: {
+    text: "Requests arrive past the proxies that TRUST_PROXY_HOPS expects, so anyone can invent an address.",
+    todo: "Let only the proxies reach the port. If there are fewer, lower TRUST_PROXY_HOPS.",
+  },
+  fits: null,
+};
+
 function surroundingAlarms({ overview: { redis, proxy, unexpected } }: AlarmFacts, add: Add): void {
-  if (redis === "refusing")
-    add(
-      "redis",
-      "warn",
-      "Redis refuses commands. Nothing new is saved, and calls may stop.",
-      "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
-      { about: redis },
-    );
-  if (redis === "gone")
-    add(
-      "redis",
-      "warn",
-      "Redis can't be reached. Until it can, no calls are made.",
-      "Restart it; the service reconnects automatically.",
-      { about: redis },
-    );
-  if (proxy === "more")
-    add(
-      "proxy",
-      "bad",
-      "More proxies are in front of the service than TRUST_PROXY_HOPS says, so all visitors count as few and share their limits.",
-      "Set TRUST_PROXY_HOPS to the number of proxies that add to X-Forwarded-For.",
-      { about: proxy },
-    );
-  if (proxy === "fewer")
-    add(
-      "proxy",
-      "bad",
-      "Requests arrive past the proxies that TRUST_PROXY_HOPS expects, so anyone can invent an address.",
-      "Let only the proxies reach the port. If there are fewer, lower TRUST_PROXY_HOPS.",
-      { about: proxy },
-    );
+  const ofRedis = REDIS_ALARMS[redis];
+  if (ofRedis !== null) add("redis", "warn", ofRedis.text, ofRedis.todo, { about: redis });
+  const ofProxy = PROXY_ALARMS[proxy];
+  if (ofProxy !== null) add("proxy", "bad", ofProxy.text, ofProxy.todo, { about: proxy });
   for (const { operation, what, count: times } of unexpected.slice(0, 3))
     add(
       "unexpected",
@@ -276,25 +271,6 @@ function balanceAlarm({ balance, prices }: AlarmFacts, add: Add): void {
       amounts: `Balance: ${written({ amount: balance.balance, currency })}, credit limit: ${written({ amount: creditLimit, currency })}.`,
     },
   );
-}
-
-/** The waits of the last ten seconds. */
-export function createRecentWaits(lanes: () => QuotaSnapshot["lanes"] | undefined) {
-  let [earlier, later] = [lanes(), lanes()];
-  return {
-    /** Call every five seconds. */
-    note(): void {
-      [earlier, later] = [later, lanes()];
-    },
-    means(): Readonly<Record<Lane, number>> {
-      const now = lanes();
-      return perLane((lane) => {
-        const served = (now?.[lane].served ?? 0) - (earlier?.[lane].served ?? 0);
-        const waitedMs = (now?.[lane].waitedMsTotal ?? 0) - (earlier?.[lane].waitedMsTotal ?? 0);
-        return served > 0 ? waitedMs / served : 0;
-      });
-    },
-  };
 }
 
 function seconds(ms: number): string {

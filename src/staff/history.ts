@@ -6,7 +6,6 @@ import { type Lane, perLane } from "../quota/lane.js";
 import type { Lines } from "../store.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
-import { addUp, type Counts, countsOf, type FiguresSource, figuresOf } from "./figures.js";
 
 export interface History {
   /** Starts recording; returns a function that stops it. */
@@ -14,6 +13,20 @@ export interface History {
   /** Columns of equal length, the oldest row first. */
   present(): Promise<AnswerOf<typeof historyShape>>;
 }
+
+/** The part of an overview that the figures follow from. It counts from startup. */
+export interface FiguresSource {
+  readonly quota: { readonly used: number; readonly budget: number; readonly lanes: WaitCounts };
+  readonly caches: Readonly<
+    Record<string, { readonly counts: Numbers<"hit" | "inflight" | "miss" | "stale"> }>
+  >;
+  readonly upstream: {
+    readonly recent: { readonly operations: readonly Numbers<"calls" | "failed" | "meanMs" | "p95Ms">[] };
+  };
+}
+
+type WaitCounts = Readonly<Record<Lane, Numbers<"served" | "waitedMsTotal">>>;
+type Numbers<Name extends string> = Readonly<Record<Name, number>>;
 
 interface HistorySettings {
   readonly source: () => FiguresSource;
@@ -25,23 +38,18 @@ interface HistorySettings {
 const MINUTE_MS = 60_000;
 const MAX_ROWS = 24 * 60;
 
-const lanesSchema = z.strictObject(perLane(() => z.number()));
-const numbers = {
-  asks: z.number(),
-  called: z.number(),
-  calls: z.number(),
-  callMs: z.number(),
+const rowShape = z.strictObject({
+  minute: z.number(),
+  used: z.number(),
+  budget: z.number(),
+  waitMs: z.strictObject(perLane(() => z.number())),
+  hitRate: z.number().nullable(),
+  meanMs: z.number().nullable(),
+  p95Ms: z.number().nullable(),
   failed: z.number(),
-};
-const largest = { used: z.number(), budget: z.number(), p95Ms: z.number() };
-const countsSchema = z.strictObject({ ...numbers, served: lanesSchema, waitedMs: lanesSchema, ...largest });
-
-const rowSchema = z.strictObject({ minute: z.number(), counts: countsSchema });
-
-interface Row {
-  readonly minute: number;
-  readonly counts: Counts;
-}
+  calls: z.number(),
+});
+type Row = z.infer<typeof rowShape>;
 
 export function createHistory({ source, stored, clock }: HistorySettings): History {
   let own: Row[] = [];
@@ -50,25 +58,18 @@ export function createHistory({ source, stored, clock }: HistorySettings): Histo
 
   function note(): void {
     const now = source();
-    const row = { minute: minuteNow(), counts: countsOf(now, before ?? now) };
+    const row = rowOf(minuteNow(), now, before ?? now);
     before = now;
     own = [...own, row].slice(-MAX_ROWS);
     void stored?.append(JSON.stringify(row));
   }
 
-  /** One row a minute; the former owner and this one may have a row for the same minute. */
+  /** In a minute in which the owner changed, the last row counts. Another release may have had other rows. */
   async function load(from: Lines): Promise<Row[]> {
     const first = minuteNow() - MAX_ROWS;
-    const rows = new Map<number, Row>();
-    for (const line of await from.load()) {
-      // Another release may count other things.
-      const row = rowSchema.safeParse(parseJson(line)).data;
-      if (row === undefined || row.minute <= first) continue;
-      const before = rows.get(row.minute);
-      const counts = before === undefined ? row.counts : addUp(before.counts, row.counts);
-      rows.set(row.minute, { minute: row.minute, counts });
-    }
-    return [...rows.values()].sort((a, b) => a.minute - b.minute);
+    const rows = (await from.load()).flatMap((line) => rowShape.safeParse(parseJson(line)).data ?? []);
+    const byMinute = new Map(rows.map((row) => [row.minute, row]));
+    return [...byMinute.values()].filter(({ minute }) => minute > first).sort((a, b) => a.minute - b.minute);
   }
 
   return {
@@ -78,20 +79,57 @@ export function createHistory({ source, stored, clock }: HistorySettings): Histo
     },
     async present() {
       const rows = stored === null ? own : await load(stored).catch(() => own);
-      const figures = rows.map(({ counts }) => figuresOf(counts));
-      const waitsOf = (lane: Lane): number[] => figures.map(({ waitMs }) => Math.round(waitMs[lane]));
       return {
         everyMs: MINUTE_MS,
         at: rows.map(({ minute }) => instant(minute * MINUTE_MS)),
-        used: figures.map(({ used }) => used),
-        budget: figures.map(({ budget }) => budget),
-        waitMs: perLane(waitsOf),
-        hitRate: figures.map(({ hitRate }) => (hitRate === null ? null : Math.round(hitRate * 1000) / 1000)),
-        meanMs: figures.map(({ meanMs }) => (meanMs === null ? null : Math.round(meanMs))),
-        p95Ms: figures.map(({ p95Ms }) => p95Ms),
-        failed: figures.map(({ failed }) => failed),
-        calls: figures.map(({ calls }) => calls),
+        used: rows.map(({ used }) => used),
+        budget: rows.map(({ budget }) => budget),
+        waitMs: perLane((lane) => rows.map(({ waitMs }) => waitMs[lane])),
+        hitRate: rows.map(({ hitRate }) => hitRate),
+        meanMs: rows.map(({ meanMs }) => meanMs),
+        p95Ms: rows.map(({ p95Ms }) => p95Ms),
+        failed: rows.map(({ failed }) => failed),
+        calls: rows.map(({ calls }) => calls),
       };
     },
   };
+}
+
+function rowOf(minute: number, now: FiguresSource, before: FiguresSource): Row {
+  const { operations } = now.upstream.recent;
+  const total = (of: (one: (typeof operations)[number]) => number): number =>
+    operations.reduce((sum, one) => sum + of(one), 0);
+  const calls = total((one) => one.calls);
+  const [later, earlier] = [lookupsOf(now), lookupsOf(before)];
+  const lookups = later.all - earlier.all;
+  const misses = later.misses - earlier.misses;
+  const waits = meanWaits(now.quota.lanes, before.quota.lanes);
+  return {
+    minute,
+    used: now.quota.used,
+    budget: now.quota.budget,
+    waitMs: perLane((lane) => Math.round(waits[lane])),
+    hitRate: lookups > 0 ? Math.round((1 - misses / lookups) * 1000) / 1000 : null,
+    meanMs: calls === 0 ? null : Math.round(total((one) => one.calls * one.meanMs) / calls),
+    p95Ms: calls === 0 ? null : Math.max(...operations.map(({ p95Ms }) => p95Ms)),
+    failed: total(({ failed }) => failed),
+    calls,
+  };
+}
+
+function lookupsOf({ caches }: FiguresSource): Numbers<"all" | "misses"> {
+  const counts = Object.values(caches).map((pool) => pool.counts);
+  const misses = counts.reduce((sum, { miss }) => sum + miss, 0);
+  return {
+    all: counts.reduce((sum, { hit, inflight, stale }) => sum + hit + inflight + stale, misses),
+    misses,
+  };
+}
+
+/** The mean wait of those served in between, by lane, in ms; 0 if there were none. */
+export function meanWaits(now: WaitCounts, before: WaitCounts): Record<Lane, number> {
+  return perLane((lane) => {
+    const served = now[lane].served - before[lane].served;
+    return served > 0 ? (now[lane].waitedMsTotal - before[lane].waitedMsTotal) / served : 0;
+  });
 }

@@ -9,7 +9,7 @@ import { type Clock, every, instant } from "../clock.js";
 import type { Log } from "../logger.js";
 import type { SavedFile } from "../saved-file.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { noticesShape } from "../wire/staff.js";
+import type { noticesShape } from "../wire/overview.js";
 import type { Alarm } from "./alarms.js";
 import type { Carts, SeenCart, SeenLine } from "./carts.js";
 import { notify } from "./notify.js";
@@ -25,12 +25,12 @@ const noticeShape = z.object({
 });
 export type Notice = z.infer<typeof noticeShape>;
 
-const entryShape = z.object({
-  notice: noticeShape,
+/** A notice and its delivery. */
+const entryShape = noticeShape.extend({
   attempts: z.int(),
-  /** Wall clock, ms. */
-  nextAtMs: z.number(),
-  outcome: z.object({ state: z.enum(["delivered", "failed"]), atMs: z.number() }).nullable(),
+  delivery: z.enum(["waiting", "delivered", "failed"]),
+  /** When it was delivered or given up, or is tried next; wall clock, ms. */
+  deliveryAtMs: z.number(),
   problem: z.string().nullable(),
 });
 type Entry = z.infer<typeof entryShape>;
@@ -88,10 +88,11 @@ export function createNotices(settings: NoticeSettings): Notices {
   const sending = new Set<string>();
   let linesAt = -Infinity;
 
+  const waiting = (): Entry[] => entries.filter(({ delivery }) => delivery === "waiting");
+
   function save(): void {
-    const done = entries.filter(({ outcome }) => outcome !== null).slice(-KEPT_DONE);
-    const waiting = entries.filter(({ outcome }) => outcome === null).slice(-MAX_WAITING);
-    entries = [...done, ...waiting];
+    const done = entries.filter(({ delivery }) => delivery !== "waiting").slice(-KEPT_DONE);
+    entries = [...done, ...waiting().slice(-MAX_WAITING)];
     file?.save({ begun, entries });
   }
 
@@ -102,9 +103,10 @@ export function createNotices(settings: NoticeSettings): Notices {
     details: Notice["details"],
     id: string = randomUUID(),
   ): void {
-    if (entries.some(({ notice }) => notice.id === id)) return;
-    const notice = { id, at: instant(clock.now()), kind, state, text, details };
-    entries.push({ notice, attempts: 0, nextAtMs: clock.now(), outcome: null, problem: null });
+    if (entries.some((entry) => entry.id === id)) return;
+    const nowMs = clock.now();
+    const notice = { id, at: instant(nowMs), kind, state, text, details };
+    entries.push({ ...notice, attempts: 0, delivery: "waiting", deliveryAtMs: nowMs, problem: null });
     save();
   }
 
@@ -159,40 +161,41 @@ export function createNotices(settings: NoticeSettings): Notices {
   /** The first waiting notice of each kind. */
   function heads(): Entry[] {
     const byKind = new Map<string, Entry>();
-    for (const entry of entries)
-      if (entry.outcome === null && !byKind.has(entry.notice.kind)) byKind.set(entry.notice.kind, entry);
+    for (const entry of waiting()) if (!byKind.has(entry.kind)) byKind.set(entry.kind, entry);
     return [...byKind.values()];
   }
 
   async function send(to: Receiver, entry: Entry, signal: AbortSignal): Promise<void> {
-    const { kind, at } = entry.notice;
+    const { id, at, kind, state, text, details } = entry;
     if (sending.has(kind)) return;
     sending.add(kind);
-    const problem = await notify(to, entry.notice, clock, signal);
+    const problem = await notify(to, { id, at, kind, state, text, details }, clock, signal);
     sending.delete(kind);
     if (signal.aborted) return;
     const now = clock.now();
     entry.attempts += 1;
     entry.problem = problem;
-    entry.nextAtMs = now + Math.min(FIRST_PAUSE_MS * 2 ** (entry.attempts - 1), LONGEST_PAUSE_MS);
-    if (problem === null) entry.outcome = { state: "delivered", atMs: now };
-    else if (entry.attempts === 1) log.warn("notice.failed", { kind, problem });
-    if (problem !== null && now - Date.parse(at) >= GIVES_UP_AFTER_MS) {
-      entry.outcome = { state: "failed", atMs: now };
+    entry.deliveryAtMs = now;
+    if (problem === null) entry.delivery = "delivered";
+    else if (now - Date.parse(at) >= GIVES_UP_AFTER_MS) {
+      entry.delivery = "failed";
       log.error("notice.abandoned", { kind, problem });
+    } else {
+      entry.deliveryAtMs += Math.min(FIRST_PAUSE_MS * 2 ** (entry.attempts - 1), LONGEST_PAUSE_MS);
+      if (entry.attempts === 1) log.warn("notice.failed", { kind, problem });
     }
     save();
     if (problem === null) deliver(to, signal);
   }
 
   function deliver(to: Receiver, signal: AbortSignal): void {
-    for (const entry of heads()) if (entry.nextAtMs <= clock.now()) void send(to, entry, signal);
+    for (const entry of heads()) if (entry.deliveryAtMs <= clock.now()) void send(to, entry, signal);
   }
 
   return {
     present: () => ({
       on: receiver !== null,
-      waiting: entries.filter(({ outcome }) => outcome === null).length,
+      waiting: waiting().length,
       last: entries.toReversed().slice(0, KEPT_DONE).map(presentEntry),
     }),
     keep() {
@@ -243,17 +246,6 @@ function textOf({ checkout }: SeenCart, { domain, action, years }: SeenLine, wha
     : `${line} was ordered at the checkout a day ago, but isn't seen in the account.`;
 }
 
-function presentEntry({ notice, attempts, nextAtMs, outcome, problem }: Entry) {
-  const { id, at, kind, state, text } = notice;
-  return {
-    id,
-    at,
-    kind,
-    state,
-    text,
-    attempts,
-    delivery: outcome?.state ?? ("waiting" as const),
-    deliveryAt: instant(outcome?.atMs ?? nextAtMs),
-    problem,
-  };
+function presentEntry({ id, at, kind, state, text, attempts, delivery, deliveryAtMs, problem }: Entry) {
+  return { id, at, kind, state, text, attempts, delivery, deliveryAt: instant(deliveryAtMs), problem };
 }

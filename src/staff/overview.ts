@@ -1,17 +1,13 @@
 /** The state of the service: in detail for staff, coarsely for `/health`. */
-import type { Notebook } from "../facts/notebook.js";
 import type { PageStats } from "../facts/page.js";
 import { type Clock, instant } from "../clock.js";
 import type { Engine, EngineSettings } from "../engine.js";
 import type { QuotaSnapshot } from "../quota/line.js";
 import type { RedisState } from "../redis/redis.js";
-import type { PromisesInForce } from "../retail/lost-margin.js";
+import { type PromisesInForce, promisesInForce } from "../retail/lost-margin.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { overviewShape } from "../wire/staff.js";
+import type { overviewShape } from "../wire/overview.js";
 import { presentPriceChange, presentStaffPrices } from "./presenters.js";
-
-/** Whether Redis is in use, refuses commands, is unreachable or not configured. */
-export type RedisStatus = RedisState | "none";
 
 /** Which part this replica has: `alone` without others, `none` while no owner is known. */
 export interface Ownership {
@@ -24,55 +20,72 @@ export interface Ownership {
 /** Whether X-Forwarded-For has as many addresses as TRUST_PROXY_HOPS expects. */
 export type ProxyFit = "fits" | "more" | "fewer";
 
-interface OverviewParts {
-  readonly engine: Pick<
-    Engine,
-    "credentials" | "upstream" | "recentCalls" | "notebook" | "prices" | "policies"
-  >;
+/** What the reports about the service are made of. */
+export interface ServiceParts {
+  readonly engine: Engine;
   readonly mode: EngineSettings["mode"];
-  readonly quota: QuotaSnapshot;
-  readonly redis: RedisStatus;
-  readonly promises: PromisesInForce;
-  readonly saved: ReturnType<typeof savedCalls>;
-  /** Requests over a client's rate limit, and over its cold limit. */
-  readonly rateLimited: { readonly requests: number; readonly cold: number };
-  readonly owner: Ownership;
-  readonly proxy: ProxyFit;
+  readonly owner: () => Ownership;
+  readonly proxy: () => ProxyFit;
+  /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
+  readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
+  readonly clock: Clock;
+}
+
+/** Null while the service starts. */
+export function quotaOf({ engine }: ServiceParts): QuotaSnapshot | null {
+  return engine.quota()?.snapshot() ?? null;
 }
 
 /** The upstream calls avoided by the cache, shared lookups and local validation. */
-export function savedCalls(notebook: Pick<Notebook, "stats">, refusedLocally: number) {
-  const all = Object.values(notebook.stats());
+export function savedCalls({ engine, refusals }: ServiceParts) {
+  const all = Object.values(engine.notebook.stats());
   const sum = (of: (counts: PageStats["counts"]) => number): number =>
     all.reduce((total, { counts }) => total + of(counts), 0);
   return {
     cache: sum(({ hit }) => hit),
     coalesced: sum(({ inflight }) => inflight),
-    refusedLocally,
+    refusedLocally: refusals().locally,
   };
 }
 
+/** Requests over a client's rate limit, and over its cold limit. */
+export function rateLimited({ refusals }: ServiceParts) {
+  const { requests, cold } = refusals();
+  return { requests, cold };
+}
+
+export function validPromises({ engine, clock }: ServiceParts): PromisesInForce {
+  const { carts, prices, policies } = engine;
+  return promisesInForce(carts.inForce(), prices.all(), policies.current(), clock.now());
+}
+
 /** How many prices are sold, known, and doubtful. */
-export function priceCounts(prices: Engine["prices"]) {
+export function priceCounts({ engine: { prices } }: ServiceParts) {
   const facts = prices.all();
   const doubtful = facts.filter(({ isCurrent }) => !isCurrent).length;
   return { sold: prices.size, known: facts.length, doubtful };
 }
 
+/** The warnings of the staff price list. */
+export function priceWarnings({ engine: { prices, policies }, clock }: ServiceParts): readonly string[] {
+  return presentStaffPrices(prices, policies.current(), policies.state(), clock.now()).warnings;
+}
+
 /** For staff. */
-export function presentOverview({
-  engine,
-  ...parts
-}: OverviewParts): Omit<AnswerOf<typeof overviewShape>, "alarms" | "notices"> {
-  const { upstream, recentCalls } = engine;
+export function presentOverview(
+  parts: ServiceParts,
+  quota: QuotaSnapshot,
+): Omit<AnswerOf<typeof overviewShape>, "alarms" | "notices"> {
+  const { upstream, recentCalls, notebook, policies, credentials, redis } = parts.engine;
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
-  const { fingerprint, sinceMs, faults } = engine.policies.state();
+  const { fingerprint, sinceMs, faults } = policies.state();
+  const owner = parts.owner();
   return {
     mode: parts.mode,
-    quota: parts.quota,
-    rateLimited: parts.rateLimited,
-    redis: parts.redis,
-    caches: engine.notebook.stats(),
+    quota,
+    rateLimited: rateLimited(parts),
+    redis: redis?.state() ?? "none",
+    caches: notebook.stats(),
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
@@ -85,34 +98,16 @@ export function presentOverview({
       count,
       firstSeen: instant(firstSeenMs),
     })),
-    credentials: engine.credentials.states(),
+    credentials: credentials.states(),
     prices: {
-      ...priceCounts(engine.prices),
-      epochsEnded: engine.notebook.changes.noted().map(presentPriceChange),
+      ...priceCounts(parts),
+      epochsEnded: notebook.changes.noted().map(presentPriceChange),
       config: { fingerprint, since: instant(sinceMs), faults },
     },
-    promises: parts.promises,
-    saved: parts.saved,
-    owner: { role: parts.owner.role, since: instant(parts.owner.sinceMs) },
-    proxy: parts.proxy,
-  };
-}
-
-const WARNINGS_VALID_MS = 1_000;
-
-/** The warnings of the staff price list, recomputed at most once a second, because anyone can request `/health` at any rate. */
-export function priceWarnings(
-  { prices, policies }: Pick<Engine, "prices" | "policies">,
-  clock: Clock,
-): () => readonly string[] {
-  let warnings: readonly string[] = [];
-  let validUntilMs = -Infinity;
-  return () => {
-    if (clock.monotonic() >= validUntilMs) {
-      warnings = presentStaffPrices(prices, policies.current(), policies.state(), clock.now()).warnings;
-      validUntilMs = clock.monotonic() + WARNINGS_VALID_MS;
-    }
-    return warnings;
+    promises: validPromises(parts),
+    saved: savedCalls(parts),
+    owner: { role: owner.role, since: instant(owner.sinceMs) },
+    proxy: parts.proxy(),
   };
 }
 
@@ -125,28 +120,18 @@ export type HealthChecks = Readonly<
   Record<"upstream" | "quota" | "redis" | "prices" | "owner" | "proxy", HealthCheck>
 >;
 
-interface HealthFacts {
-  readonly engine: Pick<Engine, "credentials" | "upstream" | "prices" | "stateProblem">;
-  readonly redis: RedisStatus;
-  readonly owner: Ownership;
-  readonly proxy: ProxyFit;
-  readonly quota: QuotaSnapshot | null;
-  /** The warnings of the staff price list. */
-  readonly warnings: readonly string[];
-}
-
-export function healthChecks(facts: HealthFacts): HealthChecks {
+export function healthChecks(parts: ServiceParts): HealthChecks {
   return {
-    upstream: upstreamCheck(facts),
-    quota: quotaCheck(facts),
-    redis: REDIS_CHECKS[facts.redis],
-    prices: pricesCheck(facts),
-    owner: ownerCheck(facts.owner),
-    proxy: PROXY_CHECKS[facts.proxy],
+    upstream: upstreamCheck(parts),
+    quota: quotaCheck(parts),
+    redis: REDIS_CHECKS[parts.engine.redis?.state() ?? "none"],
+    prices: pricesCheck(parts),
+    owner: ownerCheck(parts.owner()),
+    proxy: PROXY_CHECKS[parts.proxy()],
   };
 }
 
-const REDIS_CHECKS: Readonly<Record<RedisStatus, HealthCheck>> = {
+const REDIS_CHECKS: Readonly<Record<RedisState | "none", HealthCheck>> = {
   shared: { status: "pass" },
   refusing: { status: "warn", output: "Refuses commands, so calls may stop." },
   gone: { status: "warn", output: "Unreachable, so no calls are made." },
@@ -159,7 +144,7 @@ const PROXY_CHECKS: Readonly<Record<ProxyFit, HealthCheck>> = {
   fewer: { status: "warn", output: "Requests arrive past the proxies that TRUST_PROXY_HOPS expects." },
 };
 
-function upstreamCheck({ engine: { credentials, upstream } }: HealthFacts): HealthCheck {
+function upstreamCheck({ engine: { credentials, upstream } }: ServiceParts): HealthCheck {
   const { isFailing, openCircuits } = upstream.health();
   if (credentials.states().every(({ refused }) => refused))
     return { status: "fail", output: "Every credential is refused." };
@@ -171,8 +156,9 @@ function upstreamCheck({ engine: { credentials, upstream } }: HealthFacts): Heal
 /** How long a refusal affects the check. */
 const REFUSED_RECENTLY_MS = 4_000;
 
-function quotaCheck({ engine, quota }: HealthFacts): HealthCheck {
-  const stateProblem = engine.stateProblem();
+function quotaCheck(parts: ServiceParts): HealthCheck {
+  const stateProblem = parts.engine.stateProblem();
+  const quota = quotaOf(parts);
   if (stateProblem !== null) return { status: "warn", output: stateProblem };
   const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
   if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_RECENTLY_MS)
@@ -191,14 +177,15 @@ function ownerCheck({ role, sinceMs, reachesOwner }: Ownership): HealthCheck {
     : { status: "pass", output: `Another replica is the owner, ${since}.` };
 }
 
-function pricesCheck({ engine: { prices }, owner, warnings }: HealthFacts): HealthCheck {
-  if (owner.role === "follower") return { status: "pass", output: "Known to the owner." };
+function pricesCheck(parts: ServiceParts): HealthCheck {
+  const { prices } = parts.engine;
+  if (parts.owner().role === "follower") return { status: "pass", output: "Known to the owner." };
   const known = prices.all();
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === prices.size && !known.some(({ stale }) => stale);
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };
   // Anyone can read this, so it must reveal nothing about wholesale prices.
-  return warnings.length > 0
+  return priceWarnings(parts).length > 0
     ? { status: "warn", output: "Price warnings exist; see the staff price list." }
     : { status: "pass" };
 }

@@ -18,10 +18,11 @@ import type { PricePromise, PromisedLine } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { auditShape } from "../wire/operators.js";
+import type { endedEpochShape } from "../wire/overview.js";
 import type * as staff from "../wire/staff.js";
 import type { Act } from "./audit.js";
 import type { SeenCart } from "./carts.js";
-import { presentKind, presentOrigin, presentPromotion } from "../wire/parts.js";
+import { presentOrigin, presentPromotion } from "../wire/parts.js";
 
 export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
   const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
@@ -130,7 +131,7 @@ function presentPromisedLine(
     action,
     years,
     price: presentRetail(price),
-    ...presentKind(kind),
+    premium: kind === "premium",
     wholesale: presentWholesaleToStaff(wholesale),
     margin: policy.margin(wholesale, price),
     wholesaleToday: today ? presentWholesaleToStaff(today) : null,
@@ -190,7 +191,7 @@ export function presentSums(
 }
 
 /** Why older prices became stale. */
-export function presentPriceChange({ evidence, atMs }: NotedChange): AnswerOf<typeof staff.endedEpochShape> {
+export function presentPriceChange({ evidence, atMs }: NotedChange): AnswerOf<typeof endedEpochShape> {
   const at = instant(atMs);
   if (evidence.kind === "tier") return { at, evidence: "tier", from: evidence.from, to: evidence.to };
   if (evidence.kind !== "quote") return { at, evidence: evidence.kind };

@@ -1,7 +1,7 @@
 /** The shapes of answers for customers. */
 import { z } from "zod";
 import { originShape, record } from "./staff.js";
-import { moneyShape, years } from "./visitors.js";
+import { domain, moneyShape, years } from "./visitors.js";
 
 export const customerDomainShape = z
   .strictObject({
@@ -15,7 +15,7 @@ export const customerDomainShape = z
 
 export const unknownDomainShape = z
   .strictObject({
-    domain: z.string(),
+    domain,
     status: z.literal("unknown"),
     retryAfter: z.int().min(1).describe("Seconds after which more may be known."),
   })

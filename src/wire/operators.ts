@@ -2,7 +2,7 @@
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
-import { signedMoneyShape } from "./staff.js";
+import { signedMoneyShape, wholesaleShape } from "./staff.js";
 import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
 const previewSide = z
@@ -20,7 +20,7 @@ export const previewedPriceShape = z
     action,
     years,
     change: z.enum(["same", "changed", "added", "removed"]),
-    wholesale: moneyShape.nullable().describe("Null if unknown."),
+    wholesale: wholesaleShape.nullable().describe("Null if unknown."),
     now: previewSide.describe("Null if it isn't sold now."),
     then: previewSide.describe("Null if it wouldn't be sold."),
   })
@@ -37,20 +37,25 @@ export const pricePreviewShape = z
 
 export const actShape = z
   .strictObject({
-    id: z.string(),
+    id: z.string().meta({ example: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d" }),
     when: dateTime,
     who: z
       .string()
+      .meta({ example: "ops" })
       .nullable()
       .describe("The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`."),
     what: z.enum(["purge", "preview", "promise", "order", "token", "retail_config"]),
     subject: z
       .string()
+      .meta({ example: "prices" })
       .nullable()
       .describe(
         "What was purged, the number of previewed changes, the `jti` that was looked up or about which the checkout said something, the refused route, or the file's fingerprint.",
       ),
-    outcome: z.string().describe("`done`, `applied`, `rejected`, `interrupted`, or the code of the error."),
+    outcome: z
+      .string()
+      .meta({ example: "done" })
+      .describe("`done`, `applied`, `rejected`, `interrupted`, or the code of the error."),
     times: count.describe("How often this refusal occurred within an hour."),
   })
   .describe("A staff action.");

@@ -19,11 +19,6 @@ export function presentPromotion(promotion: Promotion | undefined) {
   };
 }
 
-/** Whether a name has prices of its own, and not those of the list. */
-export function presentKind(kind: "ordinary" | "premium"): { readonly premium: boolean } {
-  return { premium: kind === "premium" };
-}
-
 interface Origin {
   readonly asOfMs: number;
   readonly source: "hit" | "inflight" | "miss" | "stale";

@@ -1,8 +1,16 @@
 /** The shapes of requests and answers of staff, the only ones with wholesale amounts. */
 import { z } from "zod";
-import { perLane } from "../quota/lane.js";
-import { OPERATIONS } from "../upstream/vocabulary.js";
-import { action, count, currency, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
+import {
+  action,
+  count,
+  currency,
+  dateTime,
+  domain,
+  moneyShape,
+  promotionShape,
+  tld,
+  years,
+} from "./visitors.js";
 
 export const originShape = z.strictObject({
   asOf: dateTime,
@@ -11,18 +19,24 @@ export const originShape = z.strictObject({
     .describe("Whether the data was just fetched, comes from the cache, or is past its freshness."),
 });
 export const record = {
-  domain: z.string(),
-  status: z.string().nullable(),
+  domain,
+  status: z.string().meta({ example: "active" }).nullable(),
   registeredAt: dateTime.nullable(),
   expiresAt: dateTime.nullable(),
   autoRenew: z.boolean().nullable(),
-  nameservers: z.array(z.string()),
+  nameservers: z.array(z.string().meta({ example: "ns1.example.net" })),
 };
-const signedAmount = z.string().regex(/^-?\d+(?:\.\d+)?$/);
+const signedAmount = z
+  .string()
+  .regex(/^-?\d+(?:\.\d+)?$/)
+  .meta({ example: "6.99" });
 
 export const signedMoneyShape = z
   .strictObject({ amount: signedAmount, currency })
   .describe("An exact amount that can be negative.");
+
+const WHOLESALE = { amount: "18.00", currency: "USD" };
+export const wholesaleShape = moneyShape.meta({ example: WHOLESALE });
 
 export const domainRecordShape = z
   .strictObject(record)
@@ -46,7 +60,7 @@ export const staffDomainsShape = z
 
 export const balanceShape = z
   .strictObject({
-    accountNumber: z.string(),
+    accountNumber: z.string().meta({ example: "R-10042" }),
     balance: signedAmount,
     currency,
     creditLimit: signedAmount,
@@ -57,8 +71,8 @@ export const balanceShape = z
 
 export const tierShape = z
   .strictObject({
-    currentTier: z.string(),
-    nextTier: z.string().nullable(),
+    currentTier: z.string().meta({ example: "silver" }),
+    nextTier: z.string().meta({ example: "gold" }).nullable(),
     domainsNeeded: count.nullable(),
     ...originShape.shape,
   })
@@ -69,10 +83,14 @@ export const staffPriceShape = z
     tld,
     action,
     years,
-    wholesale: moneyShape,
+    wholesale: wholesaleShape,
     retail: moneyShape.nullable(),
     margin: signedMoneyShape.nullable(),
-    rule: z.string().nullable().describe("The price rule that determined the retail price."),
+    rule: z
+      .string()
+      .meta({ example: "rule 1" })
+      .nullable()
+      .describe("The price rule that determined the retail price."),
     promotion: promotionShape.optional(),
     asOf: dateTime,
     doubtful: z
@@ -101,19 +119,22 @@ export const staffPricesShape = z
 
 export const staffPromiseLineShape = z
   .strictObject({
-    domain: z.string(),
+    domain,
     tld,
     action,
     years,
     price: moneyShape.describe("The signed price."),
     premium: z.boolean(),
-    wholesale: moneyShape.describe("The wholesale price when the cart was signed."),
+    wholesale: moneyShape.meta({
+      description: "The wholesale price when the cart was signed.",
+      example: WHOLESALE,
+    }),
     margin: signedMoneyShape
       .nullable()
       .describe(
         "The signed price minus `wholesale`, at the exchange rates in effect now; null if there is no rate, or the shown currency has changed.",
       ),
-    wholesaleToday: moneyShape
+    wholesaleToday: wholesaleShape
       .nullable()
       .describe("The current wholesale price; null if unknown and for premium names."),
     marginToday: signedMoneyShape
@@ -185,202 +206,6 @@ export const followedCartsShape = z
     sums: z.strictObject({ days7: sums, days30: sums }),
   })
   .describe("The signed carts of the last 30 days, the newest first.");
-
-export const laneShape = z
-  .strictObject({
-    queued: count,
-    served: count,
-    refused: count,
-    left: count.describe("Requests that were abandoned before their turn."),
-    retried: count.describe("Refused requests that came back to claim their reservation."),
-    retriedServed: count,
-    waitedMsTotal: z.number().min(0),
-    longestWaitMs: z.number().min(0),
-  })
-  .describe("One lane of the quota queue, since startup.");
-
-const waitsShape = z
-  .strictObject({
-    retryAfter: z
-      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
-      .describe(
-        "The `Retry-After` values of refused visitors over the last twenty windows, of a thousand at most.",
-      ),
-    reservations: z
-      .strictObject({ made: count, claimed: count, honoured: count, unclaimed: count })
-      .describe(
-        "Reservations of refused visitors since startup: made, claimed in time, served, never claimed.",
-      ),
-    refused: z
-      .strictObject({ reserved: count, busy: count, early: count, late: count, fault: count })
-      .describe(
-        "Refusals since startup: with a reservation, without one, for a retry that was too early, after the longest wait, because of a ledger fault.",
-      ),
-    idleCalls: z.number().min(0).describe("Calls that were possible while requests waited but weren't made."),
-    refusedAgoMs: z.number().min(0).nullable().describe("Time since the last refusal, in ms."),
-  })
-  .describe("Refused requests, their `Retry-After` values, and whether reservations were honoured.");
-
-export const cachePoolShape = z
-  .strictObject({
-    entries: count,
-    bound: count,
-    inflight: count,
-    counts: z.strictObject({
-      hit: count,
-      inflight: count,
-      miss: count,
-      stale: count,
-      failed: count,
-    }),
-  })
-  .describe("One pool of the cache.");
-
-const operation = z.enum(OPERATIONS);
-
-export const endedEpochShape = z
-  .strictObject({
-    at: dateTime,
-    evidence: z.enum(["tier", "quote", "purge"]),
-    tld: tld.optional(),
-    action: action.optional(),
-    years: years.optional(),
-    from: z.union([moneyShape, z.string()]).optional(),
-    to: z.union([moneyShape, z.string()]).optional(),
-  })
-  .describe("What ended a price epoch: a changed tier, a changed quote, or a purge.");
-
-export const alarmShape = z
-  .strictObject({
-    kind: z.string(),
-    level: z.enum(["bad", "warn"]),
-    text: z.string(),
-    todo: z.string().describe("What to do about it."),
-  })
-  .describe("Something that staff should look at.");
-
-export const noticesShape = z
-  .strictObject({
-    on: z.boolean().describe("Whether there is a `NOTIFY_URL`."),
-    waiting: count,
-    last: z
-      .array(
-        z.strictObject({
-          id: z.string(),
-          at: dateTime,
-          kind: z.string(),
-          state: z.enum(["begun", "ended", "lost", "unordered", "test"]),
-          text: z.string(),
-          attempts: count,
-          delivery: z.enum(["waiting", "delivered", "failed"]),
-          deliveryAt: dateTime.describe("When it was delivered or given up, or will be tried next."),
-          problem: z.string().nullable().describe("Why the last attempt failed."),
-        }),
-      )
-      .describe("The last 50, newest first."),
-  })
-  .describe("What was posted to `NOTIFY_URL`, and with what outcome.");
-
-export const overviewShape = z
-  .strictObject({
-    mode: z.enum(["sandbox", "upstream"]),
-    quota: z.strictObject({
-      used: count,
-      budget: count,
-      limit: count,
-      windowMs: count,
-      largestWindowToday: count,
-      pausedForMs: z.number().min(0),
-      lanes: z.strictObject(perLane(() => laneShape)),
-      waits: waitsShape,
-    }),
-    rateLimited: z
-      .strictObject({ requests: count, cold: count })
-      .describe(
-        "Requests refused since startup: by the client limit, and by the cold limit, which applies while others want quota.",
-      ),
-    redis: z
-      .enum(["shared", "refusing", "gone", "none"])
-      .describe(
-        "Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).",
-      ),
-    caches: z.strictObject({
-      availability: cachePoolShape,
-      prices: cachePoolShape,
-      tier: cachePoolShape,
-      account: cachePoolShape,
-    }),
-    upstream: z.strictObject({
-      lastSuccessAt: dateTime.nullable(),
-      lastFailureAt: dateTime.nullable(),
-      openCircuits: z
-        .array(operation)
-        .describe("Operations whose circuit is open: they keep failing, and only trial requests are made."),
-      recent: z.strictObject({
-        windowMs: count,
-        operations: z
-          .array(
-            z.strictObject({
-              operation,
-              calls: count,
-              failed: count.describe("Calls without a usable answer: refused, interrupted or timed out."),
-              meanMs: count,
-              p95Ms: count,
-            }),
-          )
-          .describe("Calls that ended within the last `windowMs`."),
-      }),
-    }),
-    unexpected: z
-      .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
-      .max(50)
-      .describe(
-        "Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included.",
-      ),
-    credentials: z.array(
-      z.strictObject({
-        role: z.enum(["active", "standby"]),
-        fingerprint: z.string(),
-        refused: z.boolean().describe("The upstream recently refused this credential."),
-      }),
-    ),
-    prices: z
-      .strictObject({
-        sold: count,
-        known: count,
-        doubtful: count.describe("Contradicted by evidence or purged, and not signed until refreshed."),
-        epochsEnded: z
-          .array(endedEpochShape)
-          .describe("The evidence of changed prices in the last 24 hours, newest first."),
-        config: z
-          .strictObject({ fingerprint: z.string(), since: dateTime, faults: z.array(z.string()) })
-          .describe(
-            "The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect.",
-          ),
-      })
-      .describe("The state of the price list."),
-    promises: z
-      .strictObject({
-        inForce: count,
-        belowFloor: count,
-        marginLost: z.array(moneyShape).describe("One amount per currency."),
-      })
-      .describe("Valid price promises."),
-    saved: z
-      .strictObject({ cache: count, coalesced: count, refusedLocally: count })
-      .describe("Upstream calls that were avoided."),
-    owner: z
-      .strictObject({ role: z.enum(["alone", "owner", "follower", "none"]), since: dateTime })
-      .describe("Which part this replica has, and since when. The owner alone calls the upstream."),
-    alarms: z.array(alarmShape),
-    notices: noticesShape,
-    proxy: z
-      .enum(["fits", "more", "fewer"])
-      .describe(
-        "Whether X-Forwarded-For has as many addresses as TRUST_PROXY_HOPS expects, or more or fewer.",
-      ),
-  })
-  .describe("The state of quota, lanes, caches, upstream and credentials.");
 
 export const purgeRequestShape = z
   .strictObject({

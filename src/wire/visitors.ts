@@ -3,17 +3,31 @@ import { z } from "zod";
 import { ERROR_CODES } from "../errors.js";
 import { ACTIONS } from "../upstream/contract.js";
 
-export const dateTime = z.iso.datetime();
-export const minute = z.iso.datetime().describe("A whole minute, rounded down.");
-export const count = z.int().min(0);
+/** What makes an example in the document, where the first of several values or the smallest number wouldn't do. */
+export const dateTime = z.iso.datetime().meta({ example: "2026-03-01T09:30:00.000Z" });
+export const minute = dateTime.describe("A whole minute, rounded down.");
+export const count = z.int().min(0).meta({ example: 12 });
+export const domain = z.string().meta({ example: "kabul.af" });
 const MAX_YEARS = 10;
 export const years = z.int().min(1).max(MAX_YEARS);
-export const tld = z.string().regex(/^\.[a-z0-9-]+(?:\.[a-z0-9-]+)*$/);
-export const currency = z.string().regex(/^[A-Z]{3}$/);
+export const tld = z
+  .string()
+  .regex(/^\.[a-z0-9-]+(?:\.[a-z0-9-]+)*$/)
+  .meta({ example: ".af" });
+export const currency = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .meta({ example: "USD" });
 export const action = z.enum(ACTIONS);
 
 export const moneyShape = z
-  .strictObject({ amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency })
+  .strictObject({
+    amount: z
+      .string()
+      .regex(/^\d+(?:\.\d+)?$/)
+      .meta({ example: "24.99" }),
+    currency,
+  })
   .describe("An exact amount: a decimal string with the currency's digits.");
 
 export const promotionShape = z
@@ -22,11 +36,11 @@ export const promotionShape = z
 
 export const availabilityShape = z
   .strictObject({
-    domain: z.string().describe("The name in its canonical ASCII form."),
-    unicodeName: z.string(),
+    domain: domain.describe("The name in its canonical ASCII form."),
+    unicodeName: domain,
     tld,
     status: z.enum(["available", "taken", "unknown"]),
-    available: z.boolean(),
+    available: z.boolean().meta({ example: true }),
     premium: z.boolean(),
     years,
     price: moneyShape.nullable().describe("The registration price; null unless available."),
@@ -59,8 +73,8 @@ export const availabilityShape = z
 
 export const searchShape = z
   .strictObject({
-    query: z.string(),
-    label: z.string(),
+    query: z.string().meta({ example: "kabul" }),
+    label: z.string().meta({ example: "kabul" }),
     results: z.array(availabilityShape).describe("The exact name first."),
     complete: z.boolean().describe("False if any status is unknown."),
   })
@@ -91,7 +105,7 @@ export const quoteRequestShape = z
     items: z
       .array(
         z.strictObject({
-          domain: z.string("must be a string").min(1, "is missing"),
+          domain: z.string("must be a string").min(1, "is missing").meta({ example: "kabul.af" }),
           action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(", ")}`),
           years: z
             .int("must be a whole number of years")
@@ -108,7 +122,7 @@ export const quoteRequestShape = z
 
 export const quoteLineShape = z
   .strictObject({
-    domain: z.string(),
+    domain,
     ...term,
     price: moneyShape.nullable(),
     status: z
@@ -132,6 +146,7 @@ export const quotesShape = z
     promise: z
       .string()
       .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/)
+      .meta({ example: "eyJhbGciOiJFZERTQSJ9.eyJjdXJyZW5jeSI6IlVTRCJ9.c2lnbmF0dXJl" })
       .nullable()
       .describe(
         "The signed priced lines: a compact JWS, verified with /.well-known/jwks.json. Null if no line has a price or the service has no signing key.",

@@ -1,7 +1,6 @@
 /** The figures of the last day, for the charts on the staff page. */
 import { expect, test } from "@jest/globals";
-import type { FiguresSource } from "../../src/staff/figures.js";
-import { createHistory } from "../../src/staff/history.js";
+import { createHistory, type FiguresSource } from "../../src/staff/history.js";
 import { perLane } from "../../src/quota/lane.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { historyShape } from "../../src/wire/operators.js";

@@ -1,7 +1,7 @@
 /** Each alarm begins on the staff page and as a notice with its real condition in the sandbox, says what to do, and ends with the condition. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { z } from "zod";
-import { overviewShape } from "../../src/wire/staff.js";
+import { overviewShape } from "../../src/wire/overview.js";
 import * as conditions from "../support/conditions.js";
 import { crowd, inScene, type Scene } from "../support/conditions.js";
 import { bearer, until } from "../support/service.js";

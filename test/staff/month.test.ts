@@ -1,6 +1,6 @@
 /** A month of signed carts, side by side with what really happened to each; and what visitors notice of it. */
 import { expect, test } from "@jest/globals";
-import { overviewShape } from "../../src/wire/staff.js";
+import { overviewShape } from "../../src/wire/overview.js";
 import { bearer } from "../support/service.js";
 import { type Action, DAY_MS, HOUR_MS, listed, MINUTE_MS, say, Shop, statesOf } from "./signing-shop.js";
 

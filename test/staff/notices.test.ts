@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import { overviewShape } from "../../src/wire/staff.js";
+import { overviewShape } from "../../src/wire/overview.js";
 import * as conditions from "../support/conditions.js";
 import { inScene, type Scene } from "../support/conditions.js";
 import type { FakeClock } from "../support/fake-clock.js";

@@ -9,12 +9,8 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../../src/clock.js";
 import { perLane } from "../../../src/quota/lane.js";
-import {
-  followedCartsShape,
-  overviewShape,
-  staffDomainsShape,
-  staffPricesShape,
-} from "../../../src/wire/staff.js";
+import { overviewShape } from "../../../src/wire/overview.js";
+import { followedCartsShape, staffDomainsShape, staffPricesShape } from "../../../src/wire/staff.js";
 import { claimsOf } from "../../../test/support/promise.js";
 import { RETAIL } from "../../../test/support/retail.js";
 import {

@@ -1,11 +1,14 @@
 /** Sends complete answers: with a length, without the body for HEAD, and as a 304 to a conditional request that has the same body. */
 import { hash } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import type { Request, Response } from "express";
+import { csvOf, type Table } from "../../wire/csv.js";
 import { isHandedOn } from "./client.js";
 
 /** Types are offered with the parameters that are sent, so that an Accept header may name them. */
 export const JSON_TYPE = "application/json; charset=utf-8";
 export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
+export const CSV = "text/csv; charset=utf-8; header=present";
 
 export interface Answer {
   readonly body: Buffer;
@@ -28,6 +31,14 @@ export function jsonAnswer(presented: object, options: Partial<Answer> = {}): An
 
 export function sendJson(response: ServerResponse, presented: object, options: Partial<Answer> = {}): void {
   send(response, jsonAnswer(presented, options));
+}
+
+/** Sends the list as JSON, or as CSV to a client that prefers it. */
+export function sendList(request: Request, response: Response, body: object, table: Table): void {
+  response.vary("Accept");
+  if (request.accepts([JSON_TYPE, CSV]) !== CSV) return sendJson(response, body);
+  response.attachment(`${table.name}.csv`);
+  send(response, { body: Buffer.from(csvOf(table)), type: CSV, cacheControl: "no-store", tagged: true });
 }
 
 /** Sends the answer with the status of the response, 200 by default. */

@@ -27,43 +27,29 @@ const CODINGS = {
 };
 const CODING_NAMES = ["br", "gzip"] as const satisfies readonly (keyof typeof CODINGS)[];
 
-interface Form {
-  readonly answer: Answer;
-  readonly coding: string | null;
-}
-
 /** Compresses on first request. */
 export function staticFile(
   content: string | Buffer,
   { status = 200, type, cacheControl }: FileOptions,
 ): StaticFile {
-  const formOf = (body: Buffer, coding: string | null): Form => ({
-    // An error must not be answered with 304.
-    answer: { body, type, cacheControl, tagged: status === 200 },
-    coding,
-  });
-  const plain = formOf(Buffer.from(content), null);
-  const forms = new Map<string, Promise<Form>>();
+  const plain = Buffer.from(content);
+  const compressed = new Map<string, Promise<Buffer>>();
 
-  async function compressed(coding: keyof typeof CODINGS): Promise<Form> {
-    const { body } = plain.answer;
-    const smaller = await CODINGS[coding](body);
-    return smaller.length < body.length ? formOf(smaller, coding) : plain;
+  async function bodyIn(coding: keyof typeof CODINGS): Promise<Buffer> {
+    const smaller = compressed.get(coding) ?? CODINGS[coding](plain);
+    compressed.set(coding, smaller);
+    const body = await smaller;
+    return body.length < plain.length ? body : plain;
   }
 
   return {
     async send(request, response) {
-      response.vary("Accept-Encoding");
-      const wanted = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
-      let form = plain;
-      if (wanted !== undefined) {
-        const known = forms.get(wanted) ?? compressed(wanted);
-        forms.set(wanted, known);
-        form = await known;
-      }
-      if (form.coding !== null) response.set("Content-Encoding", form.coding);
-      response.status(status);
-      send(response, form.answer);
+      response.vary("Accept-Encoding").status(status);
+      const coding = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
+      const body = coding === undefined ? plain : await bodyIn(coding);
+      if (coding !== undefined && body !== plain) response.set("Content-Encoding", coding);
+      // An error must not be answered with 304.
+      send(response, { body, type, cacheControl, tagged: status === 200 });
     },
   };
 }

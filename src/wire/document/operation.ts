@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Scope } from "../scopes.js";
 import { ETAG, NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
 import { problemRefs, type ProblemResponse } from "./problems.js";
-import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
+import { exampleOf, type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
 interface OperationFacts {
   readonly id: string;
@@ -14,94 +14,78 @@ interface OperationFacts {
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
   readonly body?: Content;
-  /** By status code. */
-  readonly answers: JsonObject;
+  readonly answer: AnswerFacts;
+  /** Whether the answer has an ETag, so that a client that sends it with `If-None-Match` gets a 304. Default: unless there is a body. */
+  readonly isRepeatable?: boolean;
+  /** The answer with the status 503, if that isn't a problem. */
+  readonly unavailable?: AnswerFacts;
   readonly problems: readonly ProblemResponse[];
 }
 
-/** Problems that can occur before a request reaches its route. */
-const ANY_REQUEST = ["ExpectationFailed", "HeadersTooLarge"] as const satisfies readonly ProblemResponse[];
-
-export function operation(facts: OperationFacts): JsonObject {
-  const { scope, description, body, answers } = facts;
-  const parameters = [...(facts.parameters ?? []), ...("304" in answers ? [IF_NONE_MATCH] : [])];
-  return {
-    operationId: facts.id,
-    tags: [facts.tag],
-    summary: facts.summary,
-    ...(description !== undefined && { description }),
-    security:
-      scope !== undefined
-        ? [{ staffToken: [scope] }]
-        : facts.tag === "customers"
-          ? [{ customerToken: [] }]
-          : [],
-    ...(parameters.length > 0 && { parameters }),
-    ...(body !== undefined && { requestBody: { required: true, content: contentOf(body) } }),
-    responses: { ...answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
-  };
+interface AnswerFacts {
+  readonly description: string;
+  /** Several if the client chooses by `Accept`. */
+  readonly content: Content | readonly Content[];
+  readonly cache?: JsonObject;
+  readonly headers?: JsonObject;
+  /** Whether a shared cache may store it, so that it carries nothing about the client that asked. */
+  readonly isShared?: true;
 }
 
 interface Content {
   /** Media type; default: JSON. */
   readonly type?: string;
   readonly schema: SchemaName | JsonObject;
+  /** Default: that of the named schema. */
   readonly example?: unknown;
 }
 
-interface AnswerFacts {
-  readonly description: string;
-  /** Omitted for an answer without a body; several if the client chooses by `Accept`. */
-  readonly content?: Content | readonly Content[];
-  readonly cache?: JsonObject;
-  readonly headers?: JsonObject;
+/** Problems that can occur before a request reaches its route. */
+const ANY_REQUEST = ["ExpectationFailed", "HeadersTooLarge"] as const satisfies readonly ProblemResponse[];
+
+export function operation(facts: OperationFacts): JsonObject {
+  const { id, tag, summary, scope, description, body, answer, unavailable } = facts;
+  const isRepeatable = facts.isRepeatable ?? body === undefined;
+  const parameters = [...(facts.parameters ?? []), ...(isRepeatable ? [IF_NONE_MATCH] : [])];
+  const headers = {
+    ...(answer.isShared !== true && { "x-request-id": REQUEST_ID }),
+    ...(answer.isShared !== true &&
+      tag !== "service" && { RateLimit: RATE_LIMIT, "RateLimit-Policy": RATE_LIMIT_POLICY }),
+    ...(isRepeatable && { ETag: ETAG }),
+    ...answer.headers,
+    "Cache-Control": answer.cache ?? NO_STORE,
+  };
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description !== undefined && { description }),
+    security:
+      scope !== undefined ? [{ staffToken: [scope] }] : tag === "customers" ? [{ customerToken: [] }] : [],
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && { requestBody: { required: true, content: contentOf(body) } }),
+    responses: {
+      200: { description: answer.description, headers, content: contentOf(answer.content) },
+      ...(isRepeatable && { 304: { description: "The stored answer is still valid.", headers } }),
+      ...(unavailable && {
+        503: { description: unavailable.description, headers, content: contentOf(unavailable.content) },
+      }),
+      ...problemRefs([...facts.problems, ...ANY_REQUEST]),
+    },
+  };
 }
 
 function contentOf(content: Content | readonly Content[]): JsonObject {
   return Object.fromEntries(
-    [content].flat().map(({ type = "application/json", schema, example }: Content) => [
-      type,
-      {
-        schema: typeof schema === "string" ? schemaRef(schema) : schema,
-        ...(example !== undefined && { example }),
-      },
-    ]),
+    [content]
+      .flat()
+      .map(({ type = "application/json", schema, example }: Content) => [
+        type,
+        typeof schema === "string"
+          ? { schema: schemaRef(schema), example: example ?? exampleOf(schema) }
+          : { schema, ...(example !== undefined && { example }) },
+      ]),
   );
-}
-
-/** An answer without RateLimit headers. */
-export function answer(facts: AnswerFacts): JsonObject {
-  return sharedAnswer({ ...facts, headers: { "x-request-id": REQUEST_ID, ...facts.headers } });
-}
-
-/** An answer that a shared cache may store, so it carries nothing about the client that asked. */
-export function sharedAnswer({ description, content, cache = NO_STORE, headers }: AnswerFacts): JsonObject {
-  return {
-    description,
-    headers: { ...headers, "Cache-Control": cache },
-    ...(content !== undefined && { content: contentOf(content) }),
-  };
-}
-
-/** An answer under /v1, with RateLimit headers. */
-export function countedAnswer(facts: AnswerFacts): JsonObject {
-  return answer({
-    ...facts,
-    headers: { RateLimit: RATE_LIMIT, "RateLimit-Policy": RATE_LIMIT_POLICY, ...facts.headers },
-  });
-}
-
-/**
- * The answers of a GET whose body can repeat: it has an ETag, and a client that sends this with `If-None-Match` gets no body. `answerOf` is one of the
- * functions above.
- */
-export function repeatable(answerOf: (facts: AnswerFacts) => JsonObject, facts: AnswerFacts): JsonObject {
-  const tagged = { ...facts, headers: { ETag: ETAG, ...facts.headers } };
-  const { content: _, ...bodiless } = tagged;
-  return {
-    200: answerOf(tagged),
-    304: answerOf({ ...bodiless, description: "The stored answer is still valid." }),
-  };
 }
 
 /** The parameters that a shape of `wire/queries.ts` reads. */

@@ -1,6 +1,7 @@
 /** The named schemas of the document, generated from the zod shapes that also check requests and tests. */
 import { z } from "zod";
 import * as customer from "../customers.js";
+import * as overview from "../overview.js";
 import * as operator from "../operators.js";
 import * as service from "../service.js";
 import * as staff from "../staff.js";
@@ -34,11 +35,11 @@ const SHAPES = {
   FollowedCart: staff.followedCartShape,
   FollowedCarts: staff.followedCartsShape,
   StaffPromise: staff.staffPromiseShape,
-  Lane: staff.laneShape,
-  CachePool: staff.cachePoolShape,
-  Alarm: staff.alarmShape,
-  Notices: staff.noticesShape,
-  Overview: staff.overviewShape,
+  Lane: overview.laneShape,
+  CachePool: overview.cachePoolShape,
+  Alarm: overview.alarmShape,
+  Notices: overview.noticesShape,
+  Overview: overview.overviewShape,
   PreviewedPrice: operator.previewedPriceShape,
   PricePreview: operator.pricePreviewShape,
   Act: operator.actShape,
@@ -75,6 +76,7 @@ export function namedSchemas(): JsonObject {
       // Patterns for calendar dates and the bounds of a double don't help readers of generated code.
       if (jsonSchema.format === "date-time") jsonSchema.pattern = "Z$";
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      delete jsonSchema.example;
     },
   });
   return Object.fromEntries(
@@ -83,6 +85,27 @@ export function namedSchemas(): JsonObject {
       REQUESTS.includes(id) ? schema : opened(schema),
     ]),
   );
+}
+
+/** An example of a named schema, made of the examples of its parts. */
+export function exampleOf(name: SchemaName): unknown {
+  return made(z.toJSONSchema(SHAPES[name]));
+}
+
+function made(schema: z.core.JSONSchema._JSONSchema | undefined): unknown {
+  if (schema === undefined || typeof schema === "boolean") return null;
+  const { properties = {}, required = [], items } = schema;
+  // Of a value that can be null, the other type comes first.
+  const [type] = [schema.type].flat();
+  const [first] = schema.anyOf ?? [];
+  if (schema.example !== undefined) return schema.example;
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined) return schema.enum[0];
+  if (first !== undefined) return made(first);
+  if (type === "object") return Object.fromEntries(required.map((key) => [key, made(properties[key])]));
+  if (type === "array") return items === undefined || Array.isArray(items) ? [] : [made(items)];
+  if (type === "boolean") return false;
+  return type === "string" ? "text" : (schema.minimum ?? 0);
 }
 
 function opened(schema: unknown): unknown {

@@ -1,37 +1,24 @@
 /** Paths for operators and tools: metrics, health, keys, error codes, this document. */
-import { answer, inPath, operation, repeatable } from "./operation.js";
-import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../errors.js";
 import { problemKind } from "../problem-kinds.js";
+import { inPath, operation } from "./operation.js";
+import { exampleOf, type JsonObject, schemaRef } from "./schemas.js";
 
 const UNLIMITED = ["InvalidRequest", "Internal"] as const;
 const LIMITED = [...UNLIMITED, "RateLimited", "ShuttingDown"] as const;
 
-const HEALTH = {
-  status: "pass",
-  version: "1.0.0",
-  description: "Live upstream.",
-  checks: {
-    upstream: [{ status: "pass" }],
-    quota: [{ status: "pass" }],
-    redis: [{ status: "pass" }],
-    prices: [{ status: "pass" }],
-    owner: [{ status: "pass", output: "Without replicas." }],
-    proxy: [{ status: "pass" }],
-  },
-};
-
-function state(description: string, word: string): JsonObject {
-  return answer({ description, content: { schema: "Status", example: { status: word } } });
+function state(description: string, word: string) {
+  return { description, content: { schema: "Status", example: { status: word } } } as const;
 }
 
-function health(description: string, statuses: readonly string[], example: unknown): JsonObject {
+function health(description: string, statuses: readonly string[]) {
   const schema = {
     type: "object",
     allOf: [schemaRef("Health")],
     properties: { status: { enum: statuses } },
   };
-  return answer({ description, content: { type: "application/health+json", schema, example } });
+  const example = Object.assign({}, exampleOf("Health"), { status: statuses[0] });
+  return { description, content: { type: "application/health+json", schema, example } };
 }
 
 const metrics = operation({
@@ -39,16 +26,15 @@ const metrics = operation({
   tag: "service",
   summary: "Prometheus metrics.",
   scope: "metrics",
-  answers: {
-    200: answer({
-      description: "The Prometheus text format.",
-      content: {
-        type: "text/plain",
-        schema: { type: "string" },
-        example: "# TYPE process_uptime_seconds gauge\nprocess_uptime_seconds 42\n",
-      },
-    }),
+  answer: {
+    description: "The Prometheus text format.",
+    content: {
+      type: "text/plain",
+      schema: { type: "string" },
+      example: "# TYPE process_uptime_seconds gauge\nprocess_uptime_seconds 42\n",
+    },
   },
+  isRepeatable: false,
   problems: [...LIMITED, "Unauthenticated", "Forbidden"],
 });
 
@@ -56,7 +42,8 @@ const live = operation({
   id: "getLiveness",
   tag: "service",
   summary: "Whether the process is running.",
-  answers: { 200: state("The process is running.", "live") },
+  answer: state("The process is running.", "live"),
+  isRepeatable: false,
   problems: UNLIMITED,
 });
 
@@ -65,10 +52,9 @@ const ready = operation({
   tag: "service",
   summary: "Whether the service can answer requests.",
   description: "Uses no quota.",
-  answers: {
-    200: state("The service is ready.", "ready"),
-    503: state("The service is starting or stopping.", "draining"),
-  },
+  answer: state("The service is ready.", "ready"),
+  isRepeatable: false,
+  unavailable: state("The service is starting or stopping.", "draining"),
   problems: UNLIMITED,
 });
 
@@ -77,14 +63,9 @@ const healthy = operation({
   tag: "service",
   summary: "Health of the service and its dependencies.",
   description: "Uses no quota.",
-  answers: {
-    200: health("The service answers requests, possibly with limitations.", ["pass", "warn"], HEALTH),
-    503: health("Every credential is refused.", ["fail"], {
-      ...HEALTH,
-      status: "fail",
-      checks: { ...HEALTH.checks, upstream: [{ status: "fail", output: "Every credential is refused." }] },
-    }),
-  },
+  answer: health("The service answers requests, possibly with limitations.", ["pass", "warn"]),
+  isRepeatable: false,
+  unavailable: health("Every credential is refused.", ["fail"]),
   problems: UNLIMITED,
 });
 
@@ -93,10 +74,10 @@ const problem = operation({
   tag: "service",
   summary: "Explanation of an error code.",
   parameters: [inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
-  answers: repeatable(answer, {
+  answer: {
     description: "The explanation.",
     content: { schema: "ProblemKind", example: problemKind("quota_exhausted") },
-  }),
+  },
   problems: [...LIMITED, "NotFound"],
 });
 
@@ -105,24 +86,10 @@ const keys = operation({
   tag: "service",
   summary: "Public keys that verify signed carts.",
   description: "A signed cart names its key by `kid`. The keys of all valid signed carts are included.",
-  answers: repeatable(answer, {
+  answer: {
     description: "A JWK set. It is empty if the service has no signing key.",
-    content: {
-      schema: "KeySet",
-      example: {
-        keys: [
-          {
-            kty: "OKP",
-            crv: "Ed25519",
-            x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
-            kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
-            use: "sig",
-            alg: "EdDSA",
-          },
-        ],
-      },
-    },
-  }),
+    content: { schema: "KeySet" },
+  },
   problems: LIMITED,
 });
 
@@ -130,7 +97,7 @@ const document = operation({
   id: "getOpenApiDocument",
   tag: "service",
   summary: "This document.",
-  answers: repeatable(answer, {
+  answer: {
     description: "An OpenAPI 3.1 document.",
     content: {
       schema: {
@@ -143,7 +110,7 @@ const document = operation({
         required: ["openapi", "info", "paths"],
       },
     },
-  }),
+  },
   problems: LIMITED,
 });
 

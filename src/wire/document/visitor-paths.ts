@@ -1,46 +1,9 @@
 /** The visitor paths: availability, search, prices and quotes. */
-import { cacheControlLike, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
-import { countedAnswer, operation, queryOf, repeatable, sharedAnswer } from "./operation.js";
 import { availabilityQuery, pricesQuery, quoteQuery, searchQuery } from "../queries.js";
+import { cacheControlLike, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
+import { operation, queryOf } from "./operation.js";
 import { ASKING, LOCAL } from "./problems.js";
-import type { JsonObject } from "./schemas.js";
-
-const AS_OF = "2026-03-01T09:30:00.000Z";
-const PRICE = { amount: "24.99", currency: "USD" };
-const AVAILABLE = {
-  domain: "kabul.af",
-  unicodeName: "kabul.af",
-  tld: ".af",
-  status: "available",
-  available: true,
-  premium: false,
-  years: 1,
-  price: PRICE,
-  renewal: { amount: "27.99", currency: "USD" },
-  asOf: AS_OF,
-  stale: false,
-};
-const UNKNOWN = {
-  ...AVAILABLE,
-  domain: "kabul.com.af",
-  unicodeName: "kabul.com.af",
-  tld: ".com.af",
-  status: "unknown",
-  available: false,
-  price: null,
-  renewal: null,
-  asOf: null,
-  retryAfter: 5,
-  kept: true,
-};
-const QUOTED = { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } };
-const PROMOTED = {
-  tld: ".af",
-  action: "registration",
-  years: 1,
-  price: { amount: "22.50", currency: "USD" },
-  promotion: { id: "nowruz", regular: PRICE, until: "2026-03-27T00:00:00.000Z" },
-};
+import { exampleOf, type JsonObject } from "./schemas.js";
 
 const availability = operation({
   id: "getAvailability",
@@ -49,11 +12,11 @@ const availability = operation({
   description:
     "A taken name isn't an error. The name can be written as people paste it: in any case, in Unicode, as a URL.",
   parameters: queryOf(availabilityQuery),
-  answers: repeatable(countedAnswer, {
+  answer: {
     description: "The availability and price of the name.",
-    content: { schema: "Availability", example: AVAILABLE },
+    content: { schema: "Availability" },
     cache: cacheControlLike("^private, max-age=[0-5]$", "private, max-age=5"),
-  }),
+  },
   problems: ASKING,
 });
 
@@ -66,7 +29,7 @@ const STREAM = [
 const STREAMED = [
   `id: Zk3vQ0a9x1bT7cLw.01000`,
   "event: result",
-  `data: ${JSON.stringify(AVAILABLE)}`,
+  `data: ${JSON.stringify(exampleOf("Availability"))}`,
   "",
   "event: done",
   `data: ${JSON.stringify({ complete: true })}`,
@@ -89,14 +52,11 @@ const search = operation({
       schema: { type: "string" },
     },
   ],
-  answers: repeatable(countedAnswer, {
+  answer: {
     description:
       "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
     content: [
-      {
-        schema: "Search",
-        example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
-      },
+      { schema: "Search" },
       {
         type: "text/event-stream",
         schema: { type: "string", description: STREAM },
@@ -106,24 +66,24 @@ const search = operation({
     cache: STORED_NOWHERE,
     // An event stream has none.
     headers: { ETag: optional(ETAG), "X-Accel-Buffering": UNBUFFERED },
-  }),
+  },
   problems: [...LOCAL, "Unavailable"],
 });
 
-const pricesCache = cacheControlLike(
-  String.raw`^(?:public, max-age=\d+, stale-while-revalidate=\d+|no-store)$`,
-  "public, max-age=300, stale-while-revalidate=3600",
-);
 const prices = operation({
   id: "listPrices",
   tag: "visitors",
   summary: "The prices of everything sold.",
   parameters: queryOf(pricesQuery),
-  answers: repeatable(sharedAnswer, {
+  answer: {
     description: "The prices.",
-    content: { schema: "PriceList", example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
-    cache: pricesCache,
-  }),
+    content: { schema: "PriceList" },
+    cache: cacheControlLike(
+      String.raw`^(?:public, max-age=\d+, stale-while-revalidate=\d+|no-store)$`,
+      "public, max-age=300, stale-while-revalidate=3600",
+    ),
+    isShared: true,
+  },
   // It makes no call, but while no price is known it says why.
   problems: ASKING,
 });
@@ -133,10 +93,7 @@ const quote = operation({
   tag: "visitors",
   summary: "The price of one action.",
   parameters: queryOf(quoteQuery),
-  answers: repeatable(countedAnswer, {
-    description: "The price.",
-    content: { schema: "Quote", example: { ...QUOTED, asOf: AS_OF, stale: false } },
-  }),
+  answer: { description: "The price.", content: { schema: "Quote" } },
   problems: ASKING,
 });
 
@@ -146,49 +103,10 @@ const quotes = operation({
   summary: "Price and sign a cart.",
   description:
     "Names to be registered are checked again if necessary. A line that can't be priced has its own problem; the others are priced and signed. The request fails only if no line could be answered.",
-  body: {
-    schema: "QuoteRequest",
-    example: { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
-  },
-  answers: {
-    200: countedAnswer({
-      description: "The priced cart, with its lines in the order of the request.",
-      content: {
-        schema: "Quotes",
-        example: {
-          items: [
-            {
-              domain: "kabul.af",
-              tld: ".af",
-              action: "registration",
-              years: 1,
-              price: PRICE,
-              status: "available",
-              premium: false,
-              asOf: AS_OF,
-            },
-            {
-              domain: "gold.af",
-              tld: ".af",
-              action: "renewal",
-              years: 1,
-              price: null,
-              status: "not_checked",
-              premium: true,
-              asOf: AS_OF,
-              problem: {
-                code: "upstream_contract",
-                detail:
-                  "This is a premium name, and the registry service has no price for this action on it.",
-              },
-            },
-          ],
-          total: [PRICE],
-          promise: "eyJhbGciOiJFZERTQSJ9.eyJjdXJyZW5jeSI6IlVTRCJ9.c2lnbmF0dXJl",
-          validUntil: "2026-03-01T09:45:00.000Z",
-        },
-      },
-    }),
+  body: { schema: "QuoteRequest" },
+  answer: {
+    description: "The priced cart, with its lines in the order of the request.",
+    content: { schema: "Quotes" },
   },
   problems: [...ASKING, "PayloadTooLarge", "UnsupportedMediaType"],
 });
