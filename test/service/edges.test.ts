@@ -22,6 +22,8 @@ const SERVICE_GETS = [
   "/problems/internal",
   "/openapi.json",
   "/docs",
+  "/",
+  "/staff",
 ];
 
 let service: Service;
