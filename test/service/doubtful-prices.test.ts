@@ -1,4 +1,4 @@
-/** Prices that may be wrong: signs of premium, totals below those of shorter terms, promotions, and lists that become old. */
+/** Prices that may be wrong: signs of premium, totals below those of shorter terms, other currencies, promotions, and lists that become old. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
@@ -47,7 +47,11 @@ async function staffPrices(service: Service) {
   return z
     .object({
       prices: z.array(
-        z.object({ action: z.string(), years: z.number(), wholesale: z.object({ amount: z.string() }) }),
+        z.object({
+          action: z.string(),
+          years: z.number(),
+          wholesale: z.object({ amount: z.string(), currency: z.string() }),
+        }),
       ),
     })
     .parse(body).prices;
@@ -78,26 +82,21 @@ async function cart(service: Service, clock: FakeClock, domain: string, action: 
   return { price: items[0]?.price ?? null, promise };
 }
 const UNSIGNED = { price: null, promise: null };
+const usd = (amount: string) => ({ amount, currency: "USD" });
 
 describe("a name with a sign of premium beside the ordinary price", () => {
   /** One of each kind, and whether the name is shown as premium. */
   const SIGNS: readonly (readonly [what: string, sign: object, isPremium: boolean])[] = [
     ["a flag", { premium: true }, true],
     ["a flag as a word, beside the price", { pricing: { is_premium: "yes" } }, true],
-    ["a flag that isn't one", { premium: "maybe" }, true],
     ["an object", { premium: { tier: "gold" } }, true],
     ["a second price", { pricing: { premium_amount: "2497.50" } }, true],
     ["another total", { pricing: { total: "2497.50" } }, false],
-    ["a number as another price", { price: 2497 }, false],
     ["a price as text", { price: "USD 2,497.50" }, false],
     ["a price of the registration", { registration_price: "2497.50" }, false],
-    ["a fee", { fees: { setup: "150.00" } }, false],
     ["a class that isn't known", { pricing: { class: "BBB" } }, true],
     ["a list of tags", { tags: ["short", "premium"] }, true],
-    ["a type", { type: "PREMIUM" }, true],
     ["a note", { pricing: { note: "Premium name" } }, true],
-    ["a category", { category: "platinum" }, true],
-    ["a price to buy it at once", { buy_now: "2497.50" }, false],
     ["a flag of the aftermarket", { aftermarket: true }, true],
   ];
 
@@ -136,7 +135,7 @@ describe("a name with a sign of premium beside the ordinary price", () => {
   test("is sold as premium if its price is another one, and only a flag says so", async () => {
     await inShop(async ({ service, clock }) => {
       answers(service, "check", { ...priced("2497.50"), premium: true });
-      const price = { amount: "2872.13", currency: "USD" };
+      const price = usd("2872.13");
       expect(await found(service, "gold.af")).toMatchObject({ premium: true, price });
       expect(await cart(service, clock, "gold.af", "registration")).toMatchObject({ price });
     });
@@ -236,6 +235,74 @@ describe("a total below that of a shorter term", () => {
         return (await terms()).length === 5;
       }, "the new prices");
     });
+  });
+});
+
+describe("a price in a currency that the known prices don't have", () => {
+  const retailWith = (rates: string): string => `${retail}rates: ${rates}\n`;
+  const answersInEuro = ({ sandbox }: Service, operation: "check" | "quote"): void =>
+    sandbox.control.setFault(operation, { fault: "currency-other" });
+  const timesOf = ({ log }: Service, event: string): number =>
+    log.filter((line) => line.includes(`"event":"${event}"`)).length;
+  const currencies = async (service: Service): Promise<readonly string[]> => [
+    ...new Set((await staffPrices(service)).map(({ wholesale }) => wholesale.currency)),
+  ];
+  const eventually = (clock: FakeClock, condition: () => boolean | Promise<boolean>): Promise<void> =>
+    until(async () => {
+      await clock.advance(5_000);
+      return condition();
+    });
+
+  test("and no rate, is a contract violation in a check or quote, and leaves nothing behind", async () => {
+    await inShop(async ({ service, clock }) => {
+      const before = (await service.ask("/v1/prices")).text;
+      answersInEuro(service, "check");
+      const answer = await service.ask("/v1/availability?domain=kabul.af");
+      expect(problemOf(answer).code).toBe("upstream_contract");
+      answersInEuro(service, "quote");
+      await purge(service, "prices");
+      const failed = timesOf(service, "upstream.failed");
+      await eventually(clock, () => timesOf(service, "upstream.failed") >= failed + 2);
+      expect(JSON.parse((await service.ask("/v1/prices")).text)).toEqual(JSON.parse(before));
+      service.sandbox.control.clearFaults();
+      // Failures are remembered for less.
+      await clock.advance(60_000);
+      const shown = { status: "available", premium: false, price: { currency: "USD" } };
+      expect(await found(service, "kabul.af")).toMatchObject(shown);
+    });
+  });
+
+  test("and no rate, is a contract violation from the first quote", async () => {
+    const options = { clock: new FakeClock(), reseller: "euro", warm: false };
+    const service = await startService({ retail: retailWith('{ GBP: "1.3" }'), ...options });
+    try {
+      const answer = await service.ask("/v1/quotes?tld=.af&action=renewal&years=1");
+      expect(problemOf(answer).code).toBe("upstream_contract");
+      expect(problemOf(await service.ask("/v1/prices")).code).toBe("upstream_contract");
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("but a rate, leaves a name without a price, and the known prices unchanged until staff purge them or the tier changes", async () => {
+    await inShop(
+      async ({ service, clock }) => {
+        answersInEuro(service, "check");
+        const unpriced = { status: "available", premium: false, price: null };
+        expect(await found(service, "kabul.af")).toMatchObject(unpriced);
+        expect(timesOf(service, "price.not.formed")).toBe(1);
+        answersInEuro(service, "quote");
+        await eventually(clock, () => timesOf(service, "prices.currency.changed") >= 2);
+        expect(await currencies(service)).toEqual(["USD"]);
+        await purge(service, "prices");
+        await eventually(clock, async () => (await currencies(service)).join() === "EUR");
+        service.sandbox.control.clearFaults();
+        service.sandbox.control.setTier("demo", "Gold");
+        await eventually(clock, () => timesOf(service, "account.tier.changed") === 1);
+        await eventually(clock, async () => (await currencies(service)).join() === "USD");
+      },
+      { retail: retailWith('{ USD: "1", EUR: "1.1" }') },
+    );
   });
 });
 

@@ -6,6 +6,7 @@ import { openApiDocument } from "../../src/wire/document.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
+import { CLOSE, exchange, get } from "../support/raw.js";
 import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
 
 const WEBSITE = "https://www.example.af";
@@ -21,6 +22,8 @@ const SERVICE_GETS = [
   "/problems/internal",
   "/openapi.json",
   "/docs",
+  "/",
+  "/staff",
 ];
 
 let service: Service;
@@ -33,41 +36,17 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** Sends bytes and reads until the service closes the connection. */
-function raw(text: string): Promise<string> {
-  return new Promise((done, failed) => {
-    const socket = connect(service.port, "127.0.0.1", () => socket.write(text, "latin1"));
-    let answer = "";
-    socket.setEncoding("latin1");
-    socket.on("data", (chunk: string) => {
-      answer += chunk;
-    });
-    socket.on("error", failed);
-    socket.on("close", () => {
-      done(answer);
-    });
-  });
-}
-
 describe("the request id", () => {
-  test.each(["a", "0b6f9d7e-0d1c-4c58-9d0a-2f6a3c1e9b11", "A_-9".repeat(16)])("%s is echoed", async (id) => {
-    const { headers } = await service.ask("/livez", { headers: { "x-request-id": id } });
-    expect(headers["x-request-id"]).toBe(id);
-  });
+  const idFor = async (id: string) =>
+    (await service.ask("/livez", { headers: { "x-request-id": id } })).headers["x-request-id"];
 
-  test.each(["", "a b", "a,b", "a".repeat(65), "<script>", "é", "a.b", "a\tb"])(
-    "%j is replaced by a generated one",
-    async (id) => {
-      const { headers } = await service.ask("/livez", { headers: { "x-request-id": id } });
-      expect(headers["x-request-id"]).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-    },
-  );
-
-  test("sent twice is replaced", async () => {
-    const answer = await raw(
-      "GET /livez HTTP/1.1\r\nHost: a\r\nx-request-id: one\r\nx-request-id: two\r\nConnection: close\r\n\r\n",
-    );
-    expect(answer).not.toMatch(/^x-request-id: (?:one|two)/im);
+  test("of a client is echoed, unless it has other characters, is too long or is sent twice", async () => {
+    for (const id of ["a", "0b6f9d7e-0d1c-4c58-9d0a-2f6a3c1e9b11", "A_-9".repeat(16)])
+      expect(await idFor(id)).toBe(id);
+    for (const id of ["", "a,b", "a".repeat(65), "<script>", "é", "a\tb"])
+      expect(await idFor(id)).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    const twice = get("/livez", { "x-request-id": "one", "X-Request-Id": "two", ...CLOSE });
+    expect(await exchange(service.port, twice)).not.toMatch(/^x-request-id: (?:one|two)/im);
   });
 
   test("in a problem is the same as in its header and in its log line", async () => {
@@ -101,26 +80,20 @@ test("every answer under /v1 that shared caches can't store has the client's lim
 });
 
 describe("HTTP methods", () => {
-  test.each([...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"])(
-    "that %s doesn't support are rejected with the list of allowed ones",
-    async (path) => {
-      const calls = service.calls();
-      const methods = ["PUT", "PATCH", "DELETE", ...(path === "/v1/quotes" ? [] : ["POST"])];
-      for (const method of methods) {
+  test("that a path doesn't support are rejected with the list of allowed ones", async () => {
+    const calls = service.calls();
+    for (const path of [...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"]) {
+      const isCart = path === "/v1/quotes";
+      for (const method of ["DELETE", isCart ? "PATCH" : "POST"]) {
         const answer = await service.ask(path, { method, headers: bearer("read") });
-        expect([method, problemOf(answer).code]).toEqual([method, "method_not_allowed"]);
-        expect(answer.headers["allow"]).toBe(
-          path === "/v1/quotes" ? "GET, HEAD, POST, OPTIONS" : "GET, HEAD, OPTIONS",
-        );
+        expect([path, problemOf(answer).code]).toEqual([path, "method_not_allowed"]);
+        expect(answer.headers["allow"]).toBe(isCart ? "GET, HEAD, POST, OPTIONS" : "GET, HEAD, OPTIONS");
       }
-      expect(service.calls()).toBe(calls);
-    },
-  );
-
-  test("for purging don't include GET", async () => {
-    const answer = await service.ask("/v1/staff/cache/purge", { headers: bearer("operate") });
-    expect(problemOf(answer).code).toBe("method_not_allowed");
-    expect(answer.headers["allow"]).toBe("POST, OPTIONS");
+    }
+    const purge = await service.ask("/v1/staff/cache/purge", { headers: bearer("operate") });
+    expect(problemOf(purge).code).toBe("method_not_allowed");
+    expect(purge.headers["allow"]).toBe("POST, OPTIONS");
+    expect(service.calls()).toBe(calls);
   });
 
   test("are listed by OPTIONS, which makes no upstream call", async () => {
@@ -157,25 +130,26 @@ describe("HTTP methods", () => {
 });
 
 describe("content negotiation", () => {
-  test.each(["text/html", "image/*", "application/xml, text/plain", "application/json;q=0"])(
-    "fails for an Accept of %s, without an upstream call",
-    async (Accept) => {
-      const calls = service.calls();
-      for (const path of [...GETS, ...STAFF_GETS]) {
-        const answer = await service.ask(path, { headers: { Accept, ...bearer("read") } });
-        expect([path, problemOf(answer).code]).toEqual([path, "not_acceptable"]);
-      }
-      expect(service.calls()).toBe(calls);
-    },
-  );
+  test("fails for an Accept without the answer's type, without an upstream call", async () => {
+    const calls = service.calls();
+    const codeFor = async (path: string, Accept: string) =>
+      problemOf(await service.ask(path, { headers: { Accept, ...bearer("read") } })).code;
+    for (const path of [...GETS, ...STAFF_GETS]) {
+      expect([path, await codeFor(path, "text/html")]).toEqual([path, "not_acceptable"]);
+      if (path !== "/v1/search")
+        expect([path, await codeFor(path, "text/event-stream")]).toEqual([path, "not_acceptable"]);
+    }
+    for (const Accept of ["image/*", "application/xml, text/plain", "application/json;q=0", "garbage"])
+      expect([Accept, await codeFor("/v1/prices", Accept)]).toEqual([Accept, "not_acceptable"]);
+    expect(service.calls()).toBe(calls);
+  });
 
-  test.each(["*/*", "application/json", "application/*;q=0.1", "text/html, */*;q=0.8", "", "garbage"])(
-    "succeeds for an Accept of %j if it allows JSON",
-    async (Accept) => {
+  test("succeeds for an Accept that allows JSON in any way, or is empty", async () => {
+    for (const Accept of ["application/json", "application/*;q=0.1", "text/html, */*;q=0.8", ""]) {
       const { status } = await service.ask("/v1/prices", { headers: { Accept } });
-      expect(status).toBe(Accept === "garbage" ? 406 : 200);
-    },
-  );
+      expect([Accept, status]).toEqual([Accept, 200]);
+    }
+  });
 
   test("accepts each answer's own Content-Type, and some of its parameters, but no others", async () => {
     for (const [path, type] of [
@@ -196,55 +170,24 @@ describe("content negotiation", () => {
   });
 });
 
-describe("a body", () => {
-  const post = (headers: Readonly<Record<string, string>>, body: string) =>
-    service.ask("/v1/quotes", {
-      method: "POST",
-      headers: { "Content-Length": String(Buffer.byteLength(body)), ...headers },
-      body,
-    });
-
-  test.each([
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "application/json; charset=latin1",
-    "multipart/form-data; boundary=x",
-    "application/jsonx",
-    "",
-  ])("of type %j isn't supported", async (type) => {
-    expect(problemOf(await post({ "Content-Type": type }, '{"items":[]}')).code).toBe(
-      "unsupported_media_type",
-    );
-  });
-
-  test.each(["utf-7", "utf-7-imap", "utf-16", "utf-32", "gbk"])(
-    "in the charset %s, which isn't UTF-8, is refused",
-    async (charset) => {
-      const { code } = problemOf(
-        await post({ "Content-Type": `application/json; charset=${charset}` }, "{}"),
-      );
-      expect(["invalid_request", "unsupported_media_type"]).toContain(code);
-    },
-  );
-
-  test("with an unknown content encoding isn't supported", async () => {
-    const answer = await post({ "Content-Encoding": "zstd-ish" }, '{"items":[]}');
-    expect(problemOf(answer).code).toBe("unsupported_media_type");
-  });
-
-  test("of more than 32 kB is too large, with or without a Content-Length", async () => {
-    const body = JSON.stringify({ items: ["x".repeat(33 * 1024)] });
-    expect(problemOf(await post({}, body)).code).toBe("payload_too_large");
-    const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-    const head =
-      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
-    expect(await raw(head + chunked)).toMatch(/^HTTP\/1\.1 413 [^]*payload_too_large/);
-  });
-
-  test("of a GET isn't read", async () => {
-    const { status } = await service.ask("/v1/prices", { body: "{" });
-    expect(status).toBe(200);
-  });
+test("a body is read only as JSON in UTF-8 without an unknown coding, and not with a GET", async () => {
+  for (const headers of [
+    { "Content-Type": "text/plain" },
+    { "Content-Type": "application/jsonx" },
+    { "Content-Type": "" },
+    { "Content-Type": "application/json; charset=latin1" },
+    { "Content-Encoding": "zstd-ish" },
+  ]) {
+    const fields: Readonly<Record<string, string>> = { "Content-Length": "12", ...headers };
+    const answer = await service.ask("/v1/quotes", { method: "POST", headers: fields, body: '{"items":[]}' });
+    expect([headers, problemOf(answer).code]).toEqual([headers, "unsupported_media_type"]);
+  }
+  for (const charset of ["utf-7", "utf-7-imap", "utf-32"]) {
+    const headers = { "Content-Type": `application/json; charset=${charset}` };
+    const { code } = problemOf(await service.ask("/v1/quotes", { method: "POST", headers, body: "{}" }));
+    expect(["invalid_request", "unsupported_media_type"]).toContain(code);
+  }
+  expect((await service.ask("/v1/prices", { body: "{" })).status).toBe(200);
 });
 
 describe("the website", () => {
@@ -260,13 +203,12 @@ describe("the website", () => {
     }
   });
 
-  test.each(["https://evil.example", "null", "http://www.example.af", `${WEBSITE}.evil.example`])(
-    "at %s can't read answers",
-    async (Origin) => {
+  test("at another origin can't read answers", async () => {
+    for (const Origin of ["null", "http://www.example.af", `${WEBSITE}.evil.example`]) {
       const { headers } = await service.ask("/v1/prices", { headers: { Origin } });
       expect(headers).not.toHaveProperty("access-control-allow-origin");
-    },
-  );
+    }
+  });
 
   test("can send a preflight request before it posts", async () => {
     const preflight = (Origin: string, path: string) =>
@@ -295,40 +237,28 @@ describe("the website", () => {
 describe("the URL", () => {
   test.each([
     "/nothing",
-    "/v1",
-    "/v1/",
     "/v1/me/domains",
     "/V1/prices",
     "/v1/prices/",
-    "/v1/Prices",
     "/v1//prices",
     "/v1/staff",
-    "/problems/",
     "/problems/nothing",
-    "/problems/constructor",
     "/problems/__proto__",
     "/docs/assets/../../package.json",
-    "*",
     "/docs/assets/..%2f..%2fpackage.json",
-    "/docs/assets/package.json",
+    "*",
     "/.env",
-    "/var",
-    "/config/retail.yaml",
   ])("%s isn't found", async (path) => {
     expect(problemOf(await service.ask(path)).code).toBe("not_found");
   });
 
-  test.each(["/problems/%", "/v1/staff/domains/%ff", "/v1/staff/domains/%E0%A4%A"])(
-    "%s, which can't be decoded, is rejected",
-    async (path) => {
+  test("that can't be decoded is rejected", async () => {
+    for (const path of ["/problems/%", "/v1/staff/domains/%E0%A4%A"])
       expect(problemOf(await service.ask(path, { headers: bearer("read") })).code).toBe("invalid_request");
-    },
-  );
+  });
 
   test("in absolute form, as proxies send it, is understood", async () => {
-    const answer = await raw(
-      "GET http://shop.example/livez HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n",
-    );
+    const answer = await exchange(service.port, get("http://shop.example/livez", CLOSE));
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
@@ -354,7 +284,9 @@ test("answers match the OpenAPI document", async () => {
     ["GET", "/v1/availability?domain=kabul.af"],
     ["GET", "/v1/availability?domain=google.af"],
     ["GET", "/v1/availability"],
+    ["GET", "/v1/availability?domain=never-asked.af&only=known"],
     ["GET", "/v1/search?q=kabul"],
+    ["GET", "/v1/search?q=never-asked&only=known"],
     ["GET", "/v1/search"],
     ["GET", "/v1/prices"],
     ["GET", "/v1/prices?tld=x"],
@@ -385,27 +317,20 @@ test("answers match the OpenAPI document", async () => {
     matchesDocument(document, method, path, await service.ask(path, { method, ...options }));
 });
 
-test.each([
-  ["600000", "5000"],
-  ["8000", "600000"],
-  ["90000", "90000"],
-])(
-  "a visitor who may wait %s ms for a call that may take %s ms isn't cut off before the answer",
-  async (QUOTA_MAX_WAIT_MS, UPSTREAM_TIMEOUT_MS) => {
-    const env = { QUOTA_MAX_WAIT_MS, UPSTREAM_TIMEOUT_MS };
-    const patient = await startService({ clock: new FakeClock(), env, warm: false });
-    try {
-      let allowedMs = 0;
-      patient.server.on("request", ({ socket }: IncomingMessage) => {
-        allowedMs = socket.timeout ?? 0;
-      });
-      await patient.ask("/health");
-      expect(allowedMs).toBeGreaterThan(Number(QUOTA_MAX_WAIT_MS) + Number(UPSTREAM_TIMEOUT_MS));
-    } finally {
-      await patient.close();
-    }
-  },
-);
+test("a visitor who may wait long for a call that may take long isn't cut off before the answer", async () => {
+  const env = { QUOTA_MAX_WAIT_MS: "90000", UPSTREAM_TIMEOUT_MS: "90000" };
+  const patient = await startService({ clock: new FakeClock(), env, warm: false });
+  try {
+    let allowedMs = 0;
+    patient.server.on("request", ({ socket }: IncomingMessage) => {
+      allowedMs = socket.timeout ?? 0;
+    });
+    await patient.ask("/health");
+    expect(allowedMs).toBeGreaterThan(180_000);
+  } finally {
+    await patient.close();
+  }
+});
 
 test("an unfinished request doesn't affect others, and aborting it causes no error", async () => {
   const socket = connect(service.port, "127.0.0.1");

@@ -1,11 +1,11 @@
 /** An answer is made by Express, or is a finished one that is sent again. Nobody can tell which, but for the fields about the client's limit. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
+import { pairwise } from "../support/pairwise.js";
 import {
   type Answer,
   bearer,
   CHECK,
-  PRICING,
   type Question,
   type Service,
   startService,
@@ -34,56 +34,33 @@ function comparable({ status, headers, text }: Answer): unknown {
 /** This field has no meaning for JSON, but with it only Express answers. */
 const VIA_EXPRESS = { "Last-Event-ID": "none" };
 
-function product<T>(...lists: readonly (readonly T[])[]): T[][] {
-  return lists.reduce<T[][]>((rows, list) => rows.flatMap((row) => list.map((one) => [...row, one])), [[]]);
-}
-
-const PATHS = [
-  HERAT,
-  "/v1/availability?domain=HERAT.af&years=2",
-  "/v1/availability?domain=%20https://www.herat.af/x%20",
-  "/v1/availability?domain=kabul-bakery.com.af",
-  "/v1/availability?domain=khyber.af",
-  "/v1/availability?domain=%D8%A7%D9%81%D8%BA%D8%A7%D9%86.af",
-  "/v1/availability?domain=.",
-  "/v1/availability?domain=herat.af&domain=kabul.af",
-  "/v1/availability?domain=herat.af&years=77",
-  "/v1/availability?&domain=herat.af&",
-  "/v1/availability?domain=%zz.af",
-  "/v1/availability?domain=herat.af&only=known",
-  "/v1/availability?domain=never-asked.af&only=known",
-  "/v1/availability?__proto__=1&domain=herat.af",
-  "/v1/availability",
-  "/v1/availability/",
-  "/V1/availability?domain=herat.af",
-  "/v1//availability?domain=herat.af",
-  "/v1/%61vailability?domain=herat.af",
-  "/v1/search?q=herat",
-  "/v1/search?q=herat&tlds=.af,.com.af",
-  "/v1/search?q=herat&only=known",
-  "/v1/search?q=never-asked&only=known",
-  "/v1/search",
-  "/v1/prices",
-  "/v1/prices?tld=.af&action=renewal",
-  "/v1/prices?years=2",
-  "/v1/prices?tld=.com",
-  "/v1/quotes?tld=.af&action=renewal",
-  "/v1/nothing",
-  "/v1/staff/tier",
-] as const;
-const ACCEPTS = [
-  undefined,
-  "*/*",
-  "application/json",
-  "application/json, text/plain, */*",
-  "text/html",
-  "text/html,*/*;q=0.8",
-  "application/json;q=0",
-  "",
-] as const;
-const ORIGINS = [undefined, WEBSITE, "https://elsewhere.example"] as const;
-const METHODS = ["GET", "HEAD", "OPTIONS"] as const;
-const IDS = [undefined, "mine-1", "not an id"] as const;
+/** Any two of these appear together in a request. */
+const FACTORS = {
+  path: [
+    HERAT,
+    "/v1/availability?domain=%20https://www.HERAT.af/x%20&years=2",
+    "/v1/availability?domain=khyber.af",
+    "/v1/availability?domain=%D8%A7%D9%81%D8%BA%D8%A7%D9%86.af",
+    "/v1/availability?domain=.",
+    "/v1/availability?domain=herat.af&domain=kabul.af",
+    "/v1/availability?domain=%zz.af",
+    "/v1/availability?domain=herat.af&only=known",
+    "/v1/availability?domain=never-asked.af&only=known",
+    "/v1/availability?__proto__=1&domain=herat.af",
+    "/V1/availability?domain=herat.af",
+    "/v1/%61vailability?domain=herat.af",
+    "/v1/search?q=herat&tlds=.af,.com.af",
+    "/v1/search?q=herat&only=known",
+    "/v1/prices",
+    "/v1/prices?tld=.af&action=renewal",
+    "/v1/quotes?tld=.af&action=renewal",
+    "/v1/nothing",
+    "/v1/staff/tier",
+  ],
+  accept: ["none", "*/*", "application/json", "text/html,*/*;q=0.8", "text/html", ""],
+  origin: ["none", WEBSITE, "https://elsewhere.example"],
+  id: ["none", "mine-1", "not an id"],
+};
 
 describe("an answer", () => {
   let service: Service;
@@ -105,37 +82,24 @@ describe("an answer", () => {
   }
 
   test("is the same in every byte and field, made by Express or sent again", async () => {
-    let combinations = 0;
-    for (const path of PATHS) {
-      for (const [method = "", Accept, Origin, id] of product<string | undefined>(
-        METHODS,
-        ACCEPTS,
-        ORIGINS,
-        IDS,
-      )) {
-        combinations += 1;
-        // Every third of the GETs, and every eleventh of the others.
-        if (combinations % (method === "GET" ? 3 : 11) > 0) continue;
-        await expectSame(path, {
-          method,
-          headers: {
-            ...(Accept !== undefined && { Accept }),
-            ...(Origin !== undefined && { Origin }),
-            ...(id !== undefined && { "X-Request-Id": id }),
-          },
-        });
-      }
+    for (const row of pairwise(FACTORS)) {
+      const given = (name: keyof typeof FACTORS): string => String(row.get(name));
+      const fields = { Accept: given("accept"), Origin: given("origin"), "X-Request-Id": given("id") };
+      const sent = Object.entries(fields).filter(([, value]) => value !== "none");
+      await expectSame(given("path"), { headers: Object.fromEntries(sent) });
     }
-    expect(sentAgain).toBeGreaterThan(150);
+    for (const path of FACTORS.path)
+      for (const method of ["HEAD", "OPTIONS"])
+        await expectSame(path, { method, headers: { Origin: WEBSITE, "X-Request-Id": "mine-1" } });
+    expect(sentAgain).toBeGreaterThan(15);
   });
 
   test("to a conditional request is the same", async () => {
-    for (const path of ["/v1/prices", "/v1/prices?tld=.af", HERAT]) {
+    for (const path of ["/v1/prices", HERAT]) {
       const etag = (await service.ask(path)).headers["etag"] ?? "";
       expect(etag).toMatch(/^"[\w-]{27}"$/);
-      for (const tag of [etag, `W/${etag}`, `"other"`, `"other", ${etag}`, "*", etag.slice(1), '""', ""])
-        for (const cacheControl of ["no-cache", "max-age=0"])
-          await expectSame(path, { headers: { "If-None-Match": tag, "Cache-Control": cacheControl } });
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*", etag.slice(1), ""])
+        await expectSame(path, { headers: { "If-None-Match": tag, "Cache-Control": "no-cache" } });
     }
   });
 
@@ -164,98 +128,62 @@ describe("an answer", () => {
 });
 
 describe("a finished answer isn't sent again", () => {
-  let clock: FakeClock;
-  let service: Service;
-  beforeEach(() => {
-    clock = new FakeClock();
-  });
-
-  async function withService(act: () => Promise<void>, retail?: string): Promise<void> {
-    service = await startService({ clock, ...(retail !== undefined && { retail }) });
-    try {
-      await act();
-    } finally {
-      await service.close();
-    }
-  }
-
-  test("after its facts have become stale", () =>
-    withService(async () => {
-      const path = "/v1/availability?domain=kabul-shop.af";
-      const first = await service.ask(path);
-      const before = service.calls(CHECK);
-      expect((await service.ask(path)).body).toEqual(first.body);
-      expect(service.calls(CHECK)).toBe(before);
-      await clock.advance(31_000);
-      await service.ask(path);
-      expect(service.calls(CHECK)).toBe(before + 1);
-    }));
-
-  test("after a purge", () =>
-    withService(async () => {
-      await service.ask(HERAT);
-      expect(isSentAgain(await service.ask(HERAT))).toBe(false);
-      expect(isSentAgain(await service.ask(HERAT))).toBe(true);
-      const before = service.calls(CHECK);
-      const body = { what: "availability" };
-      await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
-      await service.ask(HERAT);
-      expect(service.calls(CHECK)).toBe(before + 1);
-    }));
-
-  test("after a new fact about another name", () =>
-    withService(async () => {
-      for (let count = 0; count < 3; count += 1) await service.ask(HERAT);
-      expect(isSentAgain(await service.ask(HERAT))).toBe(true);
-      await service.ask("/v1/availability?domain=another-name.af");
-      expect(isSentAgain(await service.ask(HERAT))).toBe(false);
-    }));
-
-  test("after a promotion has begun or ended, or the clock has been set across that time", () => {
-    const from = clock.now() + 10_000;
-    const to = clock.now() + 20_000;
-    const retail = `
+  const clock = new FakeClock();
+  const [from, to] = [clock.now() + 60_000, clock.now() + 70_000].map((at) => new Date(at).toISOString());
+  const retail = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
 rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
-premium: { markupPercent: "15" }
-promotions:
-  - { id: nowruz, match: {}, percentOff: "5", from: ${new Date(from).toISOString()}, to: ${new Date(to).toISOString()} }
+promotions: [{ id: nowruz, match: {}, percentOff: "5", from: ${from}, to: ${to} }]
 `;
-    return withService(async () => {
-      const promoted = async (): Promise<boolean> => {
-        await service.ask("/v1/prices");
-        return (await service.ask("/v1/prices")).text.includes("nowruz");
-      };
-      expect(await promoted()).toBe(false);
-      await clock.advance(9_999);
-      expect(await promoted()).toBe(false);
-      await clock.advance(1);
-      expect(await promoted()).toBe(true);
-      clock.stepWall(10_000);
-      expect(await promoted()).toBe(false);
-    }, retail);
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock, retail });
+  });
+  afterAll(() => service.close());
+
+  /** Whether the next request for it makes a call. */
+  async function isAskedAgain(path: string): Promise<boolean> {
+    const before = service.calls(CHECK);
+    expect((await service.ask(path)).status).toBe(200);
+    return service.calls(CHECK) > before;
+  }
+
+  test("after a new fact about another name", async () => {
+    for (let count = 0; count < 3; count += 1) await service.ask(HERAT);
+    expect(isSentAgain(await service.ask(HERAT))).toBe(true);
+    await service.ask("/v1/availability?domain=another-name.af");
+    expect(isSentAgain(await service.ask(HERAT))).toBe(false);
+    expect(isSentAgain(await service.ask(HERAT))).toBe(true);
   });
 
-  test("by a service that refuses new requests", () =>
-    withService(async () => {
-      await service.ask("/v1/prices");
-      service.stop();
-      expect((await service.ask("/v1/prices")).status).toBe(503);
-    }));
-});
+  test("after its facts have become stale, or after a purge", async () => {
+    await service.ask(HERAT);
+    expect(await isAskedAgain(HERAT)).toBe(false);
+    await clock.advance(31_000);
+    expect(await isAskedAgain(HERAT)).toBe(true);
+    expect(await isAskedAgain(HERAT)).toBe(false);
+    const body = { what: "availability" };
+    await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
+    expect(await isAskedAgain(HERAT)).toBe(true);
+  });
 
-test("a price in a cart is asked for again once it is older than a minute", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  await until(() => service.calls() === 29);
-  const body = { items: [{ domain: "herat.af", action: "renewal" }] };
-  const before = service.calls(PRICING);
-  await clock.advance(59_000);
-  expect((await service.ask("/v1/quotes", { method: "POST", body })).status).toBe(200);
-  expect(service.calls(PRICING)).toBe(before);
-  await clock.advance(2_000);
-  expect((await service.ask("/v1/quotes", { method: "POST", body })).status).toBe(200);
-  expect(service.calls(PRICING)).toBe(before + 1);
-  await service.close();
+  test("after a promotion has begun or ended, or the clock has been set across that time", async () => {
+    const promoted = async (): Promise<boolean> => {
+      await service.ask("/v1/prices");
+      return (await service.ask("/v1/prices")).text.includes("nowruz");
+    };
+    await clock.advance(28_999);
+    expect(await promoted()).toBe(false);
+    await clock.advance(1);
+    expect(await promoted()).toBe(true);
+    clock.stepWall(10_000);
+    expect(await promoted()).toBe(false);
+  });
+
+  test("by a service that refuses new requests", async () => {
+    await service.ask("/v1/prices");
+    service.stop();
+    expect((await service.ask("/v1/prices")).status).toBe(503);
+  });
 });

@@ -50,8 +50,9 @@ async function expectBoundedUse({ child }: ServiceProcess, during: () => Promise
   expect(descriptors).toBeLessThan(sockets.size + SPARE_DESCRIPTORS);
 }
 
+/** Three times what is longest: its answers alone would be too much if they were kept. */
 const ROUTES = [
-  "/docs/assets/swagger-ui-bundle.js",
+  ...Array.from({ length: 3 }, () => "/docs/assets/swagger-ui-bundle.js"),
   "/openapi.json",
   "/v1/prices",
   "/v1/availability?domain=google.af",
@@ -66,8 +67,7 @@ onLinux("a hostile client", () => {
     const ask = asker(port, new Agent({ keepAlive: false }));
     expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
     await expectBoundedUse(service, async () => {
-      for (const path of ROUTES)
-        for (let count = 0; count < 4; count += 1) open(port).pause().write(get(path).repeat(REQUESTS));
+      for (const path of ROUTES) open(port).pause().write(get(path).repeat(REQUESTS));
       for (let count = 0; count < 30; count += 1) {
         open(port).write("GET /livez HTTP/1.1\r\nHost: a\r\nX-");
         open(port).write(
@@ -80,7 +80,7 @@ onLinux("a hostile client", () => {
       await until(() =>
         [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
       );
-      for (let count = 0; count < 10; count += 1)
+      for (let count = 0; count < 5; count += 1)
         for (const path of ["/livez", "/v1/availability?domain=google.af"])
           expect((await ask(path)).status).toBe(200);
     });

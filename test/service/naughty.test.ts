@@ -1,6 +1,6 @@
 /**
- * Sends the Big List of Naughty Strings and the IDNA test vectors through every parameter of every route. They must cause only documented error
- * codes, never a 5xx, and never an upstream call for an invalid name.
+ * Sends strings of the Big List of Naughty Strings and the IDNA test vectors through every parameter of every route. They must cause only
+ * documented error codes, never a 5xx, and never an upstream call for an invalid name. `test/names` sends the parser all of them.
  */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
@@ -29,27 +29,21 @@ function isSendable(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }
 
-const IDNA = idnaVectors()
+const VECTORS = idnaVectors()
   .map(({ source }) => source)
   .filter(isSendable);
-/** Every hundredth; the parser itself is tested with all of them. */
-const IDNA_SAMPLE = IDNA.filter((_, index) => index % 100 === 0).flatMap((source) => [
-  source,
-  `${source}.af`,
-]);
+const IDNA = VECTORS.filter((_text, index) => index % 100 === 0);
+const STRINGS = [...NAUGHTY, ...IDNA, ...IDNA.map((source) => `${source}.af`)];
+
+/** Each place gets a part of the strings, and each string goes to some of the places. */
+const partFor = (place: number, strings: readonly string[], parts: number): string[] =>
+  strings.filter((_text, index) => (index + place) % parts === 0);
 
 const CONCURRENCY = 16;
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({
-    clock: new FakeClock(),
-    env: {
-      UPSTREAM_RATE_LIMIT: "2000",
-      CLIENT_RATE_PER_MINUTE: "1000000000",
-      CLIENT_COLD_PER_MINUTE: "1000000000",
-    },
-  });
+  service = await startService({ clock: new FakeClock() });
   // Loads everything that the valid parts of the requests below need, so that a hostile string must have caused any further call.
   for (const years of [1, 2, 3]) await service.ask(`/v1/search?q=kabul&years=${years}`);
   await service.ask("/v1/staff/domains", { headers: bearer("read") });
@@ -109,28 +103,29 @@ describe("a hostile string used as a name", () => {
     ],
   ];
 
-  test.each(places)("in the %s makes no call if it isn't valid", async (place, isValid, toRequest) => {
-    const strings = [...NAUGHTY, ...IDNA_SAMPLE].filter(
-      // With an empty path segment, the path is that of the list.
-      (text) => !isValid(text) && !(place.startsWith("path") && text === ""),
-    );
-    expect(strings.length).toBeGreaterThan(550);
-    const calls = service.calls();
-    expect(await faultsOf(strings, toRequest)).toEqual([]);
-    expect(service.calls()).toBe(calls);
-  });
+  test.each(places.map((place, at) => [...place, at] as const))(
+    "in the %s makes no call if it isn't valid",
+    async (place, isValid, toRequest, at) => {
+      const strings = partFor(at, STRINGS, places.length).filter(
+        // With an empty path segment, the path is that of the list.
+        (text) => !isValid(text) && !(place.startsWith("path") && text === ""),
+      );
+      expect(strings.length).toBeGreaterThan(100);
+      const calls = service.calls();
+      expect(await faultsOf(strings, toRequest)).toEqual([]);
+      expect(service.calls()).toBe(calls);
+    },
+  );
 
-  test("in the domain parameter of availability is answered with at most one call if it is valid", async () => {
-    const names = [...NAUGHTY, ...IDNA.map((source) => `${source}.af`)].filter(isName).slice(0, 240);
+  test("is answered with at most one call if it is valid", async () => {
+    const valid = VECTORS.map((source) => `${source}.af`).filter(isName);
+    const names = valid.filter((_text, index) => index % Math.floor(valid.length / 60) === 0);
     const different = new Set(names.map((text) => parseDomainName(text, SOLD, "domain").ascii));
-    expect(different.size).toBeGreaterThan(50);
+    expect(different.size).toBeGreaterThan(20);
     const calls = service.calls();
     expect(await faultsOf(names, (text) => [`/v1/availability?domain=${enc(text)}`])).toEqual([]);
     expect(service.calls() - calls).toBeLessThanOrEqual(different.size);
-  });
-
-  test("in the q parameter of search is answered if it is valid", async () => {
-    const terms = [...NAUGHTY, ...IDNA_SAMPLE.slice(0, 60)].filter(isTerm);
+    const terms = STRINGS.filter(isTerm).slice(0, 40);
     expect(await faultsOf(terms, (text) => [`/v1/search?q=${enc(text)}`])).toEqual([]);
   });
 });
@@ -182,13 +177,12 @@ describe("a hostile string used elsewhere", () => {
     ],
   };
 
-  // Each place gets every third string, and each string goes to every third place.
   test.each(Object.entries(places).map(([place, toRequest], at) => [place, toRequest, at] as const))(
     "as %s breaks nothing and makes no call",
     async (_place, toRequest, at) => {
       const calls = service.calls();
-      const strings = NAUGHTY.filter((text, index) => (index + at) % 3 === 0 && isSendable(text));
-      expect(strings.length).toBeGreaterThan(150);
+      const strings = partFor(at, NAUGHTY.filter(isSendable), 10);
+      expect(strings.length).toBeGreaterThan(45);
       expect(await faultsOf(strings, toRequest)).toEqual([]);
       expect(service.calls()).toBe(calls);
     },

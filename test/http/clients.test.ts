@@ -1,5 +1,9 @@
-/** The limit on new names applies to a client only while others want quota too: nothing is refused unless somebody else is served instead. */
+/**
+ * Which addresses the quota counts as one client, and the limit on new names: it applies to a client only while others want quota too, so
+ * nothing is refused unless somebody else is served instead.
+ */
 import { beforeEach, describe, expect, test } from "@jest/globals";
+import { askerOf } from "../../src/http/edge/client.js";
 import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
 
@@ -53,4 +57,18 @@ describe("the limit on new names", () => {
     expect(limit.refusal("b", "b")).toBeNull();
     expect(limit.refusal("a", "a")?.code).toBe("rate_limited");
   });
+});
+
+test("an IPv4 address is one client, however it is written", () => {
+  expect(askerOf("203.0.113.7")).toEqual({ client: "203.0.113.7" });
+  expect(askerOf("::ffff:203.0.113.7")).toEqual({ client: "203.0.113.7" });
+});
+
+test("addresses of one IPv6 /64 are one client, and those of one /48 one network", () => {
+  const host = askerOf("2001:db8:aa:1::1");
+  expect(askerOf("2001:db8:aa:1:ffff::2")).toEqual(host);
+  const neighbour = askerOf("2001:db8:aa:2::1");
+  expect(neighbour.client).not.toBe(host.client);
+  expect(neighbour.network).toBe(host.network);
+  expect(askerOf("2001:db8:ab:1::1").network).not.toBe(host.network);
 });
