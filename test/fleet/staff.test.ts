@@ -125,11 +125,7 @@ tier: { entries: 4, freshMs: 2000, usableMs: 3600000, failureMs: 10000 }
       const told = say(first.ask, id, { state: "ordered", reference: "7" });
       await fleet.pass(500);
       expect((await told).status).toBe(200);
-      let hasStepped = false;
-      void first.stepDown().finally(() => {
-        hasStepped = true;
-      });
-      await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
+      await fleet.stepDown(first);
       await fleet.owner(fleet.replicas);
       for (const [domain, action] of [
         ["kabul.af", "registration"],
