@@ -1,19 +1,11 @@
 /** The README's picture of the storefront. `UPDATE_DOCS=1` retakes it. */
 import { expect, test } from "@jest/globals";
-import { statSync } from "node:fs";
 import { describeWithBrowser, startBrowser, STARTING_MS } from "../browser/browser.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { startService } from "../support/service.js";
 import { ROOT, UPDATES } from "./support/markdown.js";
 
 const PICTURE = `${ROOT}docs/storefront.png`;
-/** Everyone who opens the README downloads it. */
-const MAX_BYTES = 60_000;
-
-test("the picture in the README is small", () => {
-  expect(statSync(PICTURE).size).toBeLessThanOrEqual(MAX_BYTES);
-});
-
 describeWithBrowser("the storefront", () => {
   test(
     "shows what is in the picture: a search with a name in the cart",

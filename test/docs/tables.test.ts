@@ -1,5 +1,5 @@
-/** The tables in the documentation match the code. */
-import { describe, expect, test } from "@jest/globals";
+/** The tables, lists and commands in the documentation match the code. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readdirSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
@@ -9,8 +9,9 @@ import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { BENCHES } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { bearer, startService } from "../support/service.js";
-import { prose, read, ROOT, tableOf } from "./support/markdown.js";
+import { bearer, type Service, startService } from "../support/service.js";
+import { curlOf, curlsOf } from "./support/curl.js";
+import { blocksOf, prose, read, ROOT, tableOf } from "./support/markdown.js";
 
 const plain = (cell = ""): string => cell.replaceAll("`", "");
 
@@ -61,9 +62,14 @@ describe("the settings", () => {
   });
 });
 
-test("the metrics that the operations page names are in a scrape", async () => {
-  const service = await startService({ clock: new FakeClock() });
-  try {
+describe("a running service", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock() });
+  });
+  afterAll(() => service.close());
+
+  test("has the metrics that the operations page names", async () => {
     const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
     const [, section = ""] = /^## Alerts and metrics$([\s\S]*?)^## /m.exec(read("docs/operations.md")) ?? [];
     const named = [...prose(section).matchAll(/`([a-z]+(?:_[a-z]+)+|promises)`/g)].map(
@@ -71,9 +77,26 @@ test("the metrics that the operations page names are in a scrape", async () => {
     );
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !text.includes(`# HELP ${name} `))).toEqual([]);
-  } finally {
-    await service.close();
-  }
+  });
+
+  test("starts as the README says, and gives the answers that its curl commands get there", async () => {
+    const blocks = blocksOf(read("README.md"));
+    expect(blocks.map(({ code }) => code.trim())).toContain("npm ci && npm start");
+    expect(JSON.parse(read("package.json"))).toMatchObject({ scripts: { start: "node dist/main.js" } });
+    const commands = blocks.flatMap((block, index) =>
+      curlsOf(block).map((command) => ({ command, next: blocks[index + 1] })),
+    );
+    expect(commands.filter(({ command }) => command.includes("event-stream"))).toHaveLength(1);
+    for (const { command, next } of commands) {
+      const { path, question } = curlOf(command);
+      const { status, body, text } = await service.ask(path, question);
+      expect(status).toBe(200);
+      if (command.includes("event-stream")) expect(text).toContain("event: done\n");
+      if (next?.language !== "json") continue;
+      const shown = z.record(z.string(), z.unknown()).parse(JSON.parse(next.code));
+      expect(body).toEqual({ ...shown, asOf: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) });
+    }
+  });
 });
 
 test("the list of log events has those that the code writes, with their levels", () => {

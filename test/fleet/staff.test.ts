@@ -8,7 +8,10 @@ import { startFleet } from "../support/fleet.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
+import { expectAlarms } from "../staff/alarm.js";
+import { Receiver } from "../staff/receiver.js";
 import { listed, registration, say, sign } from "../staff/signing-shop.js";
+import { inScene, redisLost, redisRefuses } from "../support/conditions.js";
 
 const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
@@ -24,6 +27,20 @@ const pricesOf = async ({ ask }: Service) =>
   pricesShape.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
 const reportsOf = ({ log }: Service): number =>
   log.filter((line) => line.includes('"event":"account.tier.changed"')).length;
+
+describeWithRedis("with Redis,", () => {
+  test("an alarm is raised while it can't be reached or refuses commands, and staff are notified", async () => {
+    const receiver = new Receiver();
+    await receiver.open();
+    await inScene({ withRedis: true, env: receiver.env }, (scene) =>
+      expectAlarms(scene, receiver, [
+        ["redis", /^Redis can't be reached\./, redisLost],
+        ["redis", /^Redis refuses commands\./, redisRefuses],
+      ]),
+    );
+    await receiver.close();
+  });
+});
 
 describeWithRedis("of several replicas,", () => {
   let redis: RedisServer;
@@ -108,11 +125,7 @@ tier: { entries: 4, freshMs: 2000, usableMs: 3600000, failureMs: 10000 }
       const told = say(first.ask, id, { state: "ordered", reference: "7" });
       await fleet.pass(500);
       expect((await told).status).toBe(200);
-      let hasStepped = false;
-      void first.stepDown().finally(() => {
-        hasStepped = true;
-      });
-      await fleet.passUntil(() => hasStepped, "the end of the former owner's calls");
+      await fleet.stepDown(first);
       await fleet.owner(fleet.replicas);
       for (const [domain, action] of [
         ["kabul.af", "registration"],

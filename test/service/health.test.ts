@@ -152,13 +152,7 @@ test("health warns only while STATE_DIR can't be written, or after it was replac
   const state = join(folder.path, "state");
   const service = await startService({
     clock,
-    env: (sandbox) => {
-      return {
-        STATE_DIR: state,
-        ...upstreamAt(sandbox),
-        QUOTA_COLD_START: "assume-free",
-      };
-    },
+    env: (sandbox) => ({ STATE_DIR: state, ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" }),
   });
   try {
     async function becomes(check: Readonly<Record<string, string>>): Promise<void> {
@@ -200,71 +194,53 @@ const upstreamCheck = async (service: Service): Promise<unknown> => {
   return z.object({ checks: z.object({ upstream: z.tuple([z.unknown()]) }) }).parse(body).checks.upstream[0];
 };
 
-test.each([
-  ["one operation that fails", "check", "status-500", 10],
-  ["one operation that hangs", "check", "silence-before-head", 10],
-  ["an upstream that fails", "all", "status-503", 10],
-  ["an upstream that hangs", "all", "silence-before-head", 10],
-  ["an upstream that has failed for ten minutes", "all", "status-503", 600],
-] as const)(
-  "health warns of %s, and recovers within seconds even without visitors",
-  async (_what, of, fault, s) => {
-    const clock = new FakeClock();
-    const service = await startService({ clock });
-    try {
-      await until(() => service.calls() === 29);
-      service.sandbox.control.setFault(of, { fault });
-      await inTime(
-        clock,
-        Promise.all(Array.from({ length: 6 }, (_, n) => service.ask(`/v1/availability?domain=free${n}.af`))),
-      );
-      const warning = { status: "warn", output: "Calls keep failing; only trial requests are made." };
-      expect(await upstreamCheck(service)).toEqual(warning);
-      await clock.advance(s * 1000);
-      expect(await upstreamCheck(service)).toEqual(warning);
-      const before = callsOf(service.sandbox);
-      service.sandbox.control.clearFaults();
-      // In a long outage, trial requests are 12 s apart.
-      await clock.advance(s > 30 ? 15_000 : TRUE_WITHIN_MS);
-      expect(await upstreamCheck(service)).toEqual({ status: "pass" });
-      expect(callsOf(service.sandbox) - before).toBeLessThanOrEqual(8);
-    } finally {
-      await service.close();
-    }
-  },
-);
-
-test("after one failed call, health warns only until a trial request succeeds", async () => {
+/** A service of which the calls at startup have ended. */
+async function withHealthyService(act: (service: Service, clock: FakeClock) => Promise<void>): Promise<void> {
   const clock = new FakeClock();
   const service = await startService({ clock });
   try {
     await until(() => service.calls() === 29);
-    service.sandbox.control.setFault("check", { fault: "status-500" });
-    await service.ask("/v1/availability?domain=kabul.af");
-    service.sandbox.control.clearFaults();
-    expect(await upstreamCheck(service)).toEqual({ status: "warn", output: "The last call failed." });
-    await clock.advance(TRUE_WITHIN_MS);
-    expect(await upstreamCheck(service)).toEqual({ status: "pass" });
+    await act(service, clock);
   } finally {
     await service.close();
   }
-});
+}
 
 test.each([
-  ["one rejected call", 1, 0],
-  ["a minute of rejected calls", undefined, 60_000],
-])("after %s, a few trial requests are enough to notice the recovery", async (_what, calls, forMs) => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  try {
-    await until(() => service.calls() === 29);
+  ["one operation that hangs", "check", "silence-before-head", 10],
+  ["an upstream that has failed for ten minutes", "all", "status-503", 600],
+] as const)("health warns of %s, and recovers within seconds even without visitors", (_what, of, fault, s) =>
+  withHealthyService(async (service, clock) => {
+    service.sandbox.control.setFault(of, { fault });
+    await inTime(
+      clock,
+      Promise.all(Array.from({ length: 6 }, (_, n) => service.ask(`/v1/availability?domain=free${n}.af`))),
+    );
+    const warning = { status: "warn", output: "Calls keep failing; only trial requests are made." };
+    expect(await upstreamCheck(service)).toEqual(warning);
+    await clock.advance(s * 1000);
+    expect(await upstreamCheck(service)).toEqual(warning);
+    const before = callsOf(service.sandbox);
+    service.sandbox.control.clearFaults();
+    // In a long outage, trial requests are 12 s apart.
+    await clock.advance(s > 30 ? 15_000 : TRUE_WITHIN_MS);
+    expect(await upstreamCheck(service)).toEqual({ status: "pass" });
+    expect(callsOf(service.sandbox) - before).toBeLessThanOrEqual(8);
+  }),
+);
+
+test.each([
+  ["one failed call", "status-500", 1, 0],
+  ["a minute of rejected calls", "status-422", undefined, 60_000],
+])("after %s, a few trial requests are enough to notice the recovery", (_what, fault, calls, forMs) =>
+  withHealthyService(async (service, clock) => {
     const before = callsOf(service.sandbox, CHECK);
-    service.sandbox.control.setFault("check", { fault: "status-422", ...(calls && { calls }) });
+    service.sandbox.control.setFault("check", { fault, ...(calls && { calls }) });
     await service.ask("/v1/availability?domain=kabul.af");
     const warning = { status: "warn", output: "The last call failed." };
     expect(await upstreamCheck(service)).toEqual(warning);
-    for (let passedMs = 0; passedMs < forMs; passedMs += 500) {
-      await clock.advance(500);
+    for (let passedMs = 0; passedMs < forMs; passedMs += 2_000) {
+      await clock.advance(2_000);
       expect(await upstreamCheck(service)).toEqual(warning);
       // An operation that works doesn't hide the one that doesn't.
       if (passedMs === 30_000) await service.ask("/v1/staff/tier", { headers: bearer("read") });
@@ -273,33 +249,24 @@ test.each([
     service.sandbox.control.clearFaults();
     await clock.advance(forMs > 0 ? 15_000 : TRUE_WITHIN_MS);
     expect(await upstreamCheck(service)).toEqual({ status: "pass" });
-  } finally {
-    await service.close();
-  }
-});
+  }),
+);
 
-test.each([
-  ["within 5 s if it was refused once", 0, TRUE_WITHIN_MS],
-  ["within 75 s if it was refused repeatedly", 3 * 60_000, 75_000],
-])(
-  "a refused credential that is accepted again is noticed without a visitor, %s",
-  async (_when, forMs, withinMs) => {
-    const clock = new FakeClock();
-    const service = await startService({ clock });
-    try {
-      await until(() => service.calls() === 29);
+test("a refused credential that is accepted again is noticed without a visitor: within 5 s if it was refused once, within 75 s if repeatedly", () =>
+  withHealthyService(async (service, clock) => {
+    for (const [forMs, withinMs] of [
+      [0, TRUE_WITHIN_MS],
+      [3 * 60_000, 75_000],
+    ] as const) {
       service.sandbox.control.setApiAccess("demo", false);
-      await service.ask("/v1/availability?domain=kabul.af");
+      await service.ask(`/v1/availability?domain=refused-${forMs}.af`);
       await clock.advance(forMs);
       expect(await upstreamCheck(service)).toMatchObject({ status: "fail" });
       service.sandbox.control.setApiAccess("demo", true);
       await clock.advance(withinMs);
       expect(await upstreamCheck(service)).toEqual({ status: "pass" });
-    } finally {
-      await service.close();
     }
-  },
-);
+  }));
 
 test("health warns while visitors are refused for lack of quota, and passes 5 s after the last of them", async () => {
   const clock = new FakeClock();
@@ -316,41 +283,6 @@ test("health warns while visitors are refused for lack of quota, and passes 5 s 
     await inTime(clock, Promise.all(crowd));
     await clock.advance(5000);
     expect(await quota()).toBe("pass");
-  } finally {
-    await service.close();
-  }
-});
-
-test("a service that is asked to stop isn't ready but still serves, then rejects new requests, and says with every answer that its connection ends", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  const { control } = service.sandbox;
-  try {
-    const held = control.hold({ operation: "check", calls: 1, decided: "on-arrival" });
-    const inFlight = service.ask("/v1/availability?domain=kabul.af");
-    await until(() => held.answers().length > 0, "the call");
-    service.drain();
-    const live = await service.ask("/livez");
-    expect([live.status, live.headers["connection"]]).toEqual([200, "close"]);
-    const ready = await service.ask("/readyz");
-    expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
-    for (const [path, question] of [
-      ["/v1/prices", {}],
-      ["/v1/prices", {}],
-      ["/staff", {}],
-      ["/v1/quotes", { method: "POST", body: { items: [{ domain: "herat.af", action: "renewal" }] } }],
-    ] as const) {
-      const served = await service.ask(path, question);
-      expect([path, served.status, served.headers["connection"]]).toEqual([path, 200, "close"]);
-    }
-    service.stop();
-    expect((await service.ask("/readyz")).status).toBe(503);
-    const refused = await service.ask("/v1/prices");
-    expect(problemOf(refused)).toMatchObject({ code: "shutting_down", retryAfter: 1 });
-    expect(refused.headers["connection"]).toBe("close");
-    held.release();
-    const answered = await inTime(clock, inFlight);
-    expect([answered.status, answered.headers["connection"]]).toEqual([200, "close"]);
   } finally {
     await service.close();
   }

@@ -1,4 +1,4 @@
-/** Twenty minutes without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
+/** Minutes without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
@@ -6,6 +6,7 @@ import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {
+  type Answer,
   bearer,
   callsOf,
   CHECK,
@@ -116,63 +117,54 @@ function busiestMinute(samples: readonly Sample[]): number {
   return Math.max(...within);
 }
 
-describe.each([
-  ["twenty minutes of refused connections", "connection-refused", 20],
-  ["ten minutes of 503", "status-503", 10],
-])("%s", (_what, fault, minutes) => {
-  test(
-    "leaves prices unchanged, causes only a few calls, and is over with a trial request",
-    () =>
-      withService({}, async (service, clock) => {
-        const { control } = service.sandbox;
-        const known = priceList.parse((await service.ask("/v1/prices")).body);
-        control.setFault("all", { fault });
+test("eight minutes of refused connections leave prices unchanged, cause only a few calls, and are over with a trial request", () =>
+  withService({}, async (service, clock) => {
+    const { control } = service.sandbox;
+    const known = priceList.parse((await service.ask("/v1/prices")).body);
+    control.setFault("all", { fault: "connection-refused" });
 
-        const samples: Sample[] = [];
-        const sample = (): void => {
-          samples.push({ atMs: clock.monotonic(), sent: sent(service) });
-        };
-        for (const endMs = clock.monotonic() + minutes * MINUTE_MS; clock.monotonic() < endMs;) {
-          await sendTraffic(service, clock.monotonic());
-          // Just before the next traffic, so that the calls of a single moment aren't counted at both ends of a minute.
-          await clock.advance(19_999);
-          sample();
-          await clock.advance(1);
-          const prices = await service.ask("/v1/prices");
-          expect(priceList.parse(prices.body)).toEqual(known);
-        }
-        // Without the calls that discovered the outage: five of one operation, and one of each other. Only prices are refreshed after that, which
-        // adds one to the five trial requests of a minute.
-        const settled = samples.filter(({ atMs }) => atMs > MINUTE_MS);
-        expect(busiestMinute(settled)).toBeLessThanOrEqual(6);
-        expect(busiestMinute(settled)).toBeGreaterThanOrEqual(3);
-        expect(busiestMinute(samples)).toBeLessThanOrEqual(57);
+    const samples: Sample[] = [];
+    const sample = (): void => {
+      samples.push({ atMs: clock.monotonic(), sent: sent(service) });
+    };
+    for (const endMs = clock.monotonic() + 8 * MINUTE_MS; clock.monotonic() < endMs;) {
+      await sendTraffic(service, clock.monotonic());
+      // Just before the next traffic, so that the calls of a single moment aren't counted at both ends of a minute.
+      await clock.advance(19_999);
+      sample();
+      await clock.advance(1);
+      const prices = await service.ask("/v1/prices");
+      expect(priceList.parse(prices.body)).toEqual(known);
+    }
+    // Without the calls that discovered the outage: five of one operation, and one of each other. Only prices are refreshed after that, which
+    // adds one to the five trial requests of a minute.
+    const settled = samples.filter(({ atMs }) => atMs > MINUTE_MS);
+    expect(busiestMinute(settled)).toBeLessThanOrEqual(6);
+    expect(busiestMinute(settled)).toBeGreaterThanOrEqual(3);
+    expect(busiestMinute(samples)).toBeLessThanOrEqual(57);
 
-        const name = await service.ask("/v1/availability?domain=kabul.af");
-        expect(problemOf(name).code).toBe("upstream_failed");
-        const search = await service.ask("/v1/search?q=kabul");
-        expect(search.body).toMatchObject({ complete: false, results: [{ status: "unknown" }, {}, {}, {}] });
-        const state = health.parse((await service.ask("/health")).body);
-        expect(state.checks.upstream).toMatchObject([{ status: "warn" }]);
-        expect(await openCircuits(service)).toEqual(
-          expect.arrayContaining(["check", "domains", "domain", "balance", "tier"]),
-        );
+    const name = await service.ask("/v1/availability?domain=kabul.af");
+    expect(problemOf(name).code).toBe("upstream_failed");
+    const search = await service.ask("/v1/search?q=kabul");
+    expect(search.body).toMatchObject({ complete: false, results: [{ status: "unknown" }, {}, {}, {}] });
+    const state = health.parse((await service.ask("/health")).body);
+    expect(state.checks.upstream).toMatchObject([{ status: "warn" }]);
+    expect(await openCircuits(service)).toEqual(
+      expect.arrayContaining(["check", "domains", "domain", "balance", "tier"]),
+    );
 
-        control.clearFaults();
-        await clock.advance(TRIAL_MS);
-        // The listener takes a moment to open, so a trial request may still fail.
-        await until(async () => {
-          await clock.advance(1000);
-          return (await service.ask("/v1/availability?domain=kabul.af")).status === 200;
-        }, "the first successful answer");
-        const checked = await service.ask("/v1/availability?domain=herat.af");
-        expect(checked.body).toMatchObject({ stale: false });
-        expect((await service.ask("/v1/quotes?tld=.af&action=renewal&years=1")).status).toBe(200);
-        expect(await openCircuits(service)).not.toContain("check");
-      }),
-    120_000,
-  );
-});
+    control.clearFaults();
+    await clock.advance(TRIAL_MS);
+    // The listener takes a moment to open, so a trial request may still fail.
+    await until(async () => {
+      await clock.advance(1000);
+      return (await service.ask("/v1/availability?domain=kabul.af")).status === 200;
+    }, "the first successful answer");
+    const checked = await service.ask("/v1/availability?domain=herat.af");
+    expect(checked.body).toMatchObject({ stale: false });
+    expect((await service.ask("/v1/quotes?tld=.af&action=renewal&years=1")).status).toBe(200);
+    expect(await openCircuits(service)).not.toContain("check");
+  }));
 
 test("a silent upstream makes five visitors wait, and none after them", () =>
   withService({}, async (service, clock) => {
@@ -247,53 +239,59 @@ test("a failing operation doesn't affect the others", () =>
     expect(await openCircuits(service)).toEqual([]);
   }));
 
-test("a visitor who returns at a reserved second during a pause of the upstream immediately gets a retry time after it", () =>
-  withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
-    const { control } = service.sandbox;
-    const look = (n: number) =>
-      service.ask(`/v1/availability?domain=name-${n}.af`, { headers: { "X-Forwarded-For": `192.0.2.${n}` } });
-    const isLimited = (): boolean => service.log.some((line) => line.includes("upstream.limited"));
-    await clock.advance(2 * MINUTE_MS);
-    const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
-    await until(async () => (await queued(service)) === 3, "the burst");
-    const first = problemOf(await look(100));
-    expect(first).toMatchObject({ code: "quota_exhausted", kept: true });
-    control.setRateLimit({ limit: 1, windowMs: MINUTE_MS });
-    for (let seconds = 1; seconds < (first.retryAfter ?? 0); seconds += 1) await clock.advance(1000);
-    await until(isLimited, "the pause");
-    await clock.advance(1000);
-    control.setRateLimit({ limit: 1000, windowMs: MINUTE_MS });
-    const second = problemOf(await look(100));
-    expect(second).toMatchObject({ code: "quota_exhausted", kept: true });
-    expect(second.retryAfter).toBeGreaterThan(40);
-    await clock.advance((second.retryAfter ?? 0) * 1000);
-    const third = look(100);
+describe("a visitor with a reserved second, who returns at it,", () => {
+  const withReservation = (
+    act: (asked: {
+      readonly service: Service;
+      readonly clock: FakeClock;
+      /** The second that the visitor was told. */
+      readonly inSeconds: number;
+      again(): Promise<Answer>;
+    }) => Promise<void>,
+  ): Promise<void> =>
+    withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
+      const look = (n: number) =>
+        service.ask(`/v1/availability?domain=name-${n}.af`, {
+          headers: { "X-Forwarded-For": `192.0.2.${n}` },
+        });
+      await clock.advance(2 * MINUTE_MS);
+      const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
+      await until(async () => (await queued(service)) === 3, "the burst");
+      const { code, kept, retryAfter = 0 } = problemOf(await look(100));
+      expect([code, kept]).toEqual(["quota_exhausted", true]);
+      await act({ service, clock, inSeconds: retryAfter, again: () => look(100) });
+      await Promise.all(crowd);
+    });
+  const servedAfter = async (clock: FakeClock, seconds: number, again: () => Promise<Answer>) => {
+    await clock.advance(seconds * 1000);
+    const answer = again();
     await clock.advance(8000);
-    expect((await third).status).toBe(200);
-    await Promise.all(crowd);
-  }));
+    expect((await answer).status).toBe(200);
+  };
 
-test("a visitor whose reserved call causes the pause immediately gets a retry time after it, and is served then", () =>
-  withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
-    const { control } = service.sandbox;
-    const look = (n: number) =>
-      service.ask(`/v1/availability?domain=name-${n}.af`, { headers: { "X-Forwarded-For": `192.0.2.${n}` } });
-    await clock.advance(2 * MINUTE_MS);
-    const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
-    await until(async () => (await queued(service)) === 3, "the burst");
-    const first = problemOf(await look(100));
-    expect(first).toMatchObject({ code: "quota_exhausted", kept: true });
-    await clock.advance((first.retryAfter ?? 0) * 1000);
-    await Promise.all(crowd);
-    control.setFault("check", { fault: "limit-endless" });
-    const second = problemOf(await look(100));
-    expect(second).toMatchObject({ code: "quota_exhausted", kept: true, retryAfter: 60 });
-    control.clearFaults();
-    await clock.advance(60_000);
-    const third = look(100);
-    await clock.advance(8000);
-    expect((await third).status).toBe(200);
-  }));
+  test("during a pause of the upstream immediately gets a retry time after it", () =>
+    withReservation(async ({ service, clock, inSeconds, again }) => {
+      const { control } = service.sandbox;
+      control.setRateLimit({ limit: 1, windowMs: MINUTE_MS });
+      for (let seconds = 1; seconds < inSeconds; seconds += 1) await clock.advance(1000);
+      await until(() => service.log.some((line) => line.includes("upstream.limited")), "the pause");
+      await clock.advance(1000);
+      control.setRateLimit({ limit: 1000, windowMs: MINUTE_MS });
+      const { code, kept, retryAfter = 0 } = problemOf(await again());
+      expect([code, kept]).toEqual(["quota_exhausted", true]);
+      expect(retryAfter).toBeGreaterThan(40);
+      await servedAfter(clock, retryAfter, again);
+    }));
+
+  test("and whose call causes the pause immediately gets a retry time after it, and is served then", () =>
+    withReservation(async ({ service, clock, inSeconds, again }) => {
+      await clock.advance(inSeconds * 1000);
+      service.sandbox.control.setFault("check", { fault: "limit-endless" });
+      expect(problemOf(await again())).toMatchObject({ code: "quota_exhausted", kept: true, retryAfter: 60 });
+      service.sandbox.control.clearFaults();
+      await servedAfter(clock, 60, again);
+    }));
+});
 
 test("a visitor whose call is answered with a short pause during a longer one gets a retry time after the longer one", () =>
   withService({}, async (service) => {
@@ -319,11 +317,11 @@ test("a credential revoked while idle costs at most five calls in five minutes, 
     const accepted = callsOf(sandbox);
     await service.ask("/v1/availability?domain=the-one-that-finds-out.af");
     expect(refusals()).toBe(1);
-    for (let second = 0; second < 300; second += 5) {
+    for (let second = 0; second < 300; second += 10) {
       await Promise.all([sendTraffic(service, second), service.ask("/v1/availability?domain=google.af")]);
       const state = await service.ask("/health");
       expect([state.status, health.parse(state.body).status]).toEqual([503, "fail"]);
-      await clock.advance(5000);
+      await clock.advance(10_000);
     }
     expect(callsOf(sandbox)).toBe(accepted);
     expect(refusals()).toBeLessThanOrEqual(5);

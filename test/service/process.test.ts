@@ -119,8 +119,14 @@ describe("stopping", () => {
     await until(() => service.stdout.some((line) => line.includes('"server.stopping"')), "the stop");
     const ready = await service.ask("/readyz");
     expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
-    for (const path of ["/v1/prices", "/docs"]) {
-      const { status, headers } = await service.ask(path);
+    const cart = { method: "POST", body: { items: [{ domain: "herat.af", action: "renewal" }] } };
+    for (const [path, question] of [
+      ["/livez", {}],
+      ["/v1/prices", {}],
+      ["/staff", {}],
+      ["/v1/quotes", cart],
+    ] as const) {
+      const { status, headers } = await service.ask(path, question);
       expect([path, status, headers["connection"]]).toEqual([path, 200, "close"]);
     }
     expect(await slow).toMatchObject({ status: 200, body: { status: "available" } });

@@ -1,22 +1,20 @@
 /** Price promises over HTTP: they contain exactly what was shown, others verify them with the published key, and staff can look them up. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFile } from "node:child_process";
-import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { transformSync } from "esbuild";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { claimsOf, claimsShape, headOf, money, term } from "../support/promise.js";
+import { claimsOf, headOf, money, term } from "../support/promise.js";
 import { bearer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
-import { testWith } from "../support/tools.js";
 import { upstreamAt } from "../support/upstream.js";
+import { blocksOf, read as readPage, ROOT } from "../docs/support/markdown.js";
 
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const cartShape = z.strictObject({
   items: z.array(
@@ -44,14 +42,6 @@ async function cartOf(service: Service, ...items: CartItem[]) {
   const answer = await service.ask("/v1/quotes", { method: "POST", body: { items } });
   expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
   return cartShape.parse(answer.body);
-}
-
-/** The promise with `from` replaced by `to` in its claims, and the original signature. */
-function forged(promise: string, from: string, to: string): string {
-  const [head, body = "", signature] = promise.split(".");
-  const text = Buffer.from(body, "base64url").toString("utf8");
-  expect(text).toContain(from);
-  return [head, Buffer.from(text.replace(from, to)).toString("base64url"), signature].join(".");
 }
 
 describe("a cart", () => {
@@ -93,11 +83,15 @@ describe("a cart", () => {
       })
       .parse(body).prices;
     expect(amounts).toHaveLength(28);
-    for (const { tld, action, years, wholesale, retail } of amounts) {
-      const { promise } = await cartOf(service, { domain: `kabul${tld}`, action, years });
+    for (const term of new Set(amounts.map(({ action, years }) => `${action} ${years}`))) {
+      const lines = amounts.filter(({ action, years }) => `${action} ${years}` === term);
+      const items = lines.map(({ tld, action, years }) => ({ domain: `kabul${tld}`, action, years }));
+      const { promise } = await cartOf(service, ...items);
       const content = JSON.stringify([headOf(promise), claimsOf(promise)]);
-      expect(content).toContain(`"${retail.amount}"`);
-      expect(content).not.toContain(wholesale.amount);
+      for (const { wholesale, retail } of lines) {
+        expect(content).toContain(`"${retail.amount}"`);
+        expect(content).not.toContain(wholesale.amount);
+      }
     }
   });
 
@@ -133,19 +127,11 @@ promise: { validMs: 60000 }
         service,
         { domain: "kabul.af", action: "registration", years: 1 },
         { domain: "gold.af", action: "registration", years: 1 },
-        { domain: "khyber.af", action: "renewal", years: 1 },
       );
       const { jti } = claimsOf(cart.promise);
       const answer = await read(jti);
       expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
-      const line = { tld: ".af", years: 1 };
-      const renewal = {
-        ...line,
-        domain: "khyber.af",
-        action: "renewal",
-        price: cart.items[2]?.price,
-        premium: false,
-      };
+      const line = { tld: ".af", years: 1, action: "registration", premium: false, marginLost: null };
       expect(answer.body).toEqual({
         id: jti,
         issuedAt: new Date(clock.now()).toISOString(),
@@ -154,34 +140,21 @@ promise: { validMs: 60000 }
           {
             ...line,
             domain: "kabul.af",
-            action: "registration",
             price: usd("26.99"),
-            premium: false,
             wholesale: usd("20.21"),
             margin: usd("6.78"),
             wholesaleToday: usd("20.21"),
             marginToday: usd("6.78"),
-            marginLost: null,
           },
           {
             ...line,
             domain: "gold.af",
-            action: "registration",
             price: usd("1667.50"),
             premium: true,
             wholesale: usd("1450.00"),
             margin: usd("217.50"),
             wholesaleToday: null,
             marginToday: null,
-            marginLost: null,
-          },
-          {
-            ...renewal,
-            wholesale: usd("22.09"),
-            margin: usd("5.90"),
-            wholesaleToday: usd("22.09"),
-            marginToday: usd("5.90"),
-            marginLost: null,
           },
         ],
         marginLost: [],
@@ -201,67 +174,39 @@ promise: { validMs: 60000 }
   });
 });
 
-/** Wraps a test of a service whose signing key is in a file. */
-function withKeyFile(
-  test: (service: Service, clock: FakeClock, replaceKey: (text: string) => void) => Promise<void>,
-): () => Promise<void> {
-  return async () => {
-    const folder = temporaryFolder();
-    const file = join(folder.path, "key.pem");
-    const replaceKey = (text: string) => {
-      writeFileSync(file, text);
-    };
-    replaceKey(newPromiseKey());
-    const clock = new FakeClock();
-    const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
-    try {
-      await test(service, clock, replaceKey);
-    } finally {
-      await service.close();
-      folder.remove();
-    }
-  };
-}
-
-test(
-  "a key file that becomes malformed before the first cart is ignored",
-  withKeyFile(async (service, clock, replaceKey) => {
-    replaceKey("x");
+test("a key replaced in its file signs within a second, and the old key is published while its promises are valid; a malformed one is ignored", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "key.pem");
+  writeFileSync(file, newPromiseKey());
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
+  const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
+  const published = async () =>
+    keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
+  try {
+    // Before the first cart.
+    writeFileSync(file, "x");
     await clock.advance(5_000);
-    const { body } = await service.ask("/.well-known/jwks.json");
-    expect(keySet.parse(body).keys).toHaveLength(1);
-  }),
-);
-
-test(
-  "a key replaced in its file signs within a second, and the old key is published while its promises are valid",
-  withKeyFile(async (service, clock, replaceKey) => {
-    const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
-    const published = async () =>
-      keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
+    expect(await published()).toHaveLength(1);
     const old = headOf((await sign()).promise).kid;
     expect(await published()).toEqual([old]);
-    replaceKey(newPromiseKey());
+    writeFileSync(file, newPromiseKey());
     await clock.advance(1000);
     const next = headOf((await sign()).promise).kid;
     expect(next).not.toBe(old);
     expect(await published()).toEqual([next, old]);
     await clock.advance(900_000 + 120_000);
     expect(await published()).toEqual([next]);
-  }),
-);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
 
 test("with a live upstream but no key, nothing is promised, and the log says so", async () => {
-  const folder = temporaryFolder();
   const service = await startService({
     clock: new FakeClock(),
-    env: (sandbox) => {
-      return {
-        ...upstreamAt(sandbox),
-        QUOTA_COLD_START: "assume-free",
-        STATE_DIR: folder.path,
-      };
-    },
+    env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" }),
   });
   try {
     const body = { items: [{ domain: "khyber.af", action: "renewal", years: 1 }] };
@@ -274,76 +219,54 @@ test("with a live upstream but no key, nothing is promised, and the log says so"
     expect(service.log.some((line) => line.includes("promise.key.missing"))).toBe(true);
   } finally {
     await service.close();
-    folder.remove();
   }
 });
 
-/** The code in docs/api.md that verifies a promise in this language. */
-function fromDocs(language: "ts" | "php"): string {
-  const page = readFileSync(join(ROOT, "docs/api.md"), "utf8");
-  const blocks = [...page.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
-  const [, , code] =
-    blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
-  if (code === undefined) throw new Error(`docs/api.md has no ${language} code that verifies a promise`);
-  return code.replaceAll("https://shop.example.af", "__SERVICE__");
-}
-
-describe("a reseller's checkout in a separate process", () => {
+test("a reseller's checkout verifies a promise with the TypeScript code of docs/api.md, and rejects what another key signed and altered ones", async () => {
   const folder = temporaryFolder();
-  let service: Service;
-  let promise: string;
-  beforeAll(async () => {
-    service = await startService({ clock: systemClock });
-    const cart = await cartOf(service, { domain: "kabul.af", action: "registration", years: 1 });
-    ({ promise } = cart);
-    symlinkSync(join(ROOT, "node_modules"), join(folder.path, "node_modules"));
-  });
-  afterAll(async () => {
+  symlinkSync(join(ROOT, "node_modules"), join(folder.path, "node_modules"));
+  const service = await startService({ clock: systemClock });
+  const foreign = await startService({ clock: systemClock, at: service.sandbox, warm: false });
+  try {
+    const block = blocksOf(readPage("docs/api.md")).find(
+      ({ language, code }) => language === "ts" && code.includes("jwks.json"),
+    );
+    const typed = `${block?.code.replaceAll("https://shop.example.af", service.url)}
+      for (const promise of process.argv.slice(2))
+        console.log(JSON.stringify(await promisedLines(promise).catch(() => "rejected")));`;
+    const { code } = transformSync(typed, { loader: "ts", target: "es2022", format: "esm" });
+    writeFileSync(join(folder.path, "checkout.mjs"), code);
+
+    const item = { domain: "kabul.af", action: "registration", years: 1 };
+    const [{ promise }, other] = [await cartOf(service, item), await cartOf(foreign, item)];
+    const [head, body = "", signature] = promise.split(".");
+    const forged = (from: string, to: string): string => {
+      const text = Buffer.from(body, "base64url").toString("utf8");
+      expect(text).toContain(from);
+      return [head, Buffer.from(text.replace(from, to)).toString("base64url"), signature].join(".");
+    };
+    const { exp } = claimsOf(promise);
+    const altered = [
+      forged('"26.99"', '"16.99"'),
+      forged(String(exp), String(exp + 1)),
+      `${head}.${body}.`,
+      "x",
+    ];
+    const { stdout } = await run(process.execPath, [
+      join(folder.path, "checkout.mjs"),
+      promise,
+      other.promise,
+      ...altered,
+    ]);
+    const [lines, ...others] = stdout
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(lines).toMatchObject([{ domain: "kabul.af", price: { amount: "26.99", currency: "USD" } }]);
+    expect(others).toEqual(["rejected", "rejected", "rejected", "rejected", "rejected"]);
+  } finally {
+    await foreign.close();
     await service.close();
     folder.remove();
-  });
-
-  /** Runs the program with a promise and returns the lines that it prints. Rejects if the program fails. */
-  async function runCheckout(
-    program: { readonly command: string; readonly file: string; readonly code: string },
-    token: string,
-  ) {
-    const file = join(folder.path, program.file);
-    writeFileSync(file, program.code.replaceAll("__SERVICE__", service.url));
-    const { stdout } = await run(program.command, [file, token]);
-    return claimsShape.shape.items.parse(JSON.parse(stdout));
   }
-
-  async function expectVerification(program: Parameters<typeof runCheckout>[0]): Promise<void> {
-    const price = { amount: "26.99", currency: "USD" };
-    expect(await runCheckout(program, promise)).toMatchObject([{ domain: "kabul.af", price }]);
-    const { exp } = claimsOf(promise);
-    const foreign = await startService({ clock: systemClock, at: service.sandbox, warm: false });
-    const other = await cartOf(foreign, { domain: "kabul.af", action: "registration", years: 1 });
-    await foreign.close();
-    for (const altered of [
-      forged(promise, '"26.99"', '"16.99"'),
-      forged(promise, String(exp), String(exp + 1)),
-      forged(promise, "kabul.af", "herat.af"),
-      other.promise,
-      promise.split(".").slice(0, 2).join(".") + ".",
-      "x",
-    ])
-      await expect(runCheckout(program, altered)).rejects.toThrow();
-  }
-
-  test("verifies a promise with the TypeScript code from the docs, and rejects altered ones", async () => {
-    const typed = `${fromDocs("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
-    const { code } = transformSync(typed, { loader: "ts", target: "es2022", format: "esm" });
-    await expectVerification({ command: process.execPath, file: "checkout.mjs", code });
-  });
-
-  testWith(
-    ["php"],
-    "verifies a promise with the PHP code from the docs, and rejects altered ones",
-    async () => {
-      const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;
-      await expectVerification({ command: "php", file: "checkout.php", code });
-    },
-  );
 });

@@ -105,21 +105,17 @@ const statusOf = async ({ service }: Told, name: string): Promise<unknown> =>
   (await service.ask(`/v1/availability?domain=${encodeURIComponent(name)}`)).body;
 
 describe("a record that can't be read", () => {
+  /** Each with the name that staff see beside the reason. */
   const BAD: readonly (readonly [string, unknown, string | null])[] = [
     ["null", null, null],
-    ["a number", 7, null],
     ["an empty object", {}, null],
-    ["a record without a name", { ...good("x.af"), domain: null }, null],
     ["a record whose name is empty", good(""), null],
     ["a record whose name is a number", { ...good("x.af"), domain: 7 }, null],
     ["a record with an underscore in its name", good("my_shop.af"), null],
-    ["a record whose name has a space", good("my shop.af"), null],
-    ["a name that isn't a host", "***", null],
     ["a list", ["x.af"], null],
     ["two names", { ...good("odd-one.af"), fqdn: "odd-three.af" }, "odd-one.af"],
     ["a name in a list", { ...good("x.af"), domain: ["odd-four.af"] }, "odd-four.af"],
     ["two spellings of a field", { ...good("odd-one.af"), expiresAt: "2029-01-01" }, "odd-one.af"],
-    ["two statuses", { ...good("odd-one.af"), Status: "expired" }, "odd-one.af"],
     ["two spellings of the name", { ...good("odd-one.af"), Domain: "odd-two.af" }, "odd-one.af"],
     [
       "a wrapped record with two expiries",
@@ -164,62 +160,43 @@ describe("a record that can't be read", () => {
   });
 });
 
-describe("the expiry of a record", () => {
+test("an expiry that a domain can't have is unknown and reported", async () => {
+  const { expires_at: _no, ...record } = good("");
+  /** What is written, and the expiry that staff see. test/upstream/contract has the ways to write a date. */
   const Y2027 = "2027-05-04T00:00:00.000Z";
-  /** What is written, the expiry that staff see, and whether something is reported. */
-  const WRITTEN: readonly (readonly [string, Readonly<Record<string, unknown>>, string | null, boolean])[] = [
-    ["a year of the Afghan calendar", { expires_at: "1406-02-14" }, null, true],
-    ["year 1", { expires_at: "0001-01-01T00:00:00" }, null, true],
-    ["a zero date", { expires_at: "0000-00-00" }, null, true],
-    ["a zero date with a time", { expires_at: "0000-00-00 00:00:00" }, null, true],
-    ["a zero date beside a good one", { expires_at: "0000-00-00", expiry_date: "2027-05-04" }, Y2027, true],
-    ["the epoch", { expires_at: "1970-01-01T00:00:00Z" }, null, true],
-    ["the end of time", { expires_at: "9999-12-31" }, null, true],
-    ["zero", { expires_at: 0 }, null, true],
-    ["a negative number", { expires_at: -1 }, null, true],
-    ["a date as a number", { expires_at: 20270504 }, null, true],
-    ["a number of days", { expires_at: 365 }, null, true],
-    [
-      "a date as PHP writes it",
-      { expires_at: { date: "2027-05-04 00:00:00.000000", timezone: "UTC" } },
-      Y2027,
-      false,
-    ],
-    ["seconds", { expires_at: 1809388800 }, Y2027, false],
-    ["milliseconds", { expires_at: 1809388800000 }, Y2027, false],
-    ["seconds as text", { expires_at: "1809388800" }, Y2027, false],
-    ["microseconds", { expires_at: 1809388800000000 }, null, true],
-    ["a word", { expires_at: "never" }, null, true],
-    ["a word beside a date", { expires_at: "never", expiry: "2027-05-04" }, Y2027, true],
-    ["a flag beside a date", { expires: true, expires_on: "2027-05-04" }, Y2027, true],
-    ["an empty text beside a date", { expires_at: "", expires_on: "2027-05-04" }, Y2027, false],
-    ["two dates", { expires_at: "2029-01-01", expiry_date: "2027-05-04" }, Y2027, true],
-    ["the same date twice", { expires_at: "2027-05-04T00:00:00Z", expiry_date: "2027-05-04" }, Y2027, false],
-    ["two times of a day", { expires_at: "2027-05-04T10:00:00Z", expiry_date: "2027-05-04" }, Y2027, false],
-    ["30 February", { expires_at: "2027-02-30" }, null, true],
+  const WRITTEN: readonly (readonly [Readonly<Record<string, unknown>>, string | null])[] = [
+    // A year of the Afghan calendar.
+    [{ expires_at: "1406-02-14" }, null],
+    [{ expires_at: "0000-00-00 00:00:00" }, null],
+    [{ expires_at: "0000-00-00", expiry_date: "2027-05-04" }, Y2027],
+    [{ expires_at: "1970-01-01T00:00:00Z" }, null],
+    [{ expires_at: "9999-12-31" }, null],
+    [{ expires_at: 20270504 }, null],
+    [{ expires_at: 1809388800000000 }, null],
+    [{ expires_at: "never", expiry: "2027-05-04" }, Y2027],
+    [{ expires_at: "2029-01-01", expiry_date: "2027-05-04" }, Y2027],
+    // The others are good, and not reported.
+    [{ expires_at: { date: "2027-05-04 00:00:00.000000", timezone: "UTC" } }, Y2027],
+    [{ expires_at: 1809388800000 }, Y2027],
+    [{ expires_at: "", expires_on: "2027-05-04" }, Y2027],
+    [{ expires_at: "2027-05-04T10:00:00Z", expiry_date: "2027-05-04" }, Y2027],
   ];
-
-  test.each([true, false])(
-    "is a date that a domain can have; whether others are reported: %s",
-    async (isReported) => {
-      const cases = WRITTEN.filter(([, , , reported]) => reported === isReported);
-      const { expires_at: _no, ...record } = good("");
-      const domains = cases.map(([, dates], at) => ({ ...record, domain: `dated-${at}.af`, ...dates }));
-      await withUpstream({ domains }, async ({ staff }) => {
-        const list = z
-          .object({ domains: z.array(z.object({ expiresAt: z.string().nullable() })) })
-          .parse(await staff("/v1/staff/domains"));
-        expect(list.domains.map(({ expiresAt }, at) => [cases[at]?.[0], expiresAt])).toEqual(
-          cases.map(([what, , expected]) => [what, expected]),
-        );
-        const { unexpected } = z
-          .object({ unexpected: z.array(z.object({ what: z.string() })) })
-          .parse(await staff("/v1/staff/overview"));
-        const reports = unexpected.filter(({ what }) => what.startsWith("expires_at"));
-        expect(reports).toHaveLength(isReported ? 2 : 0);
-      });
-    },
-  );
+  for (const [rows, reported] of [
+    [WRITTEN.slice(0, 9), 2],
+    [WRITTEN.slice(9), 0],
+  ] as const) {
+    const domains = rows.map(([dates], at) => ({ ...record, domain: `dated-${at}.af`, ...dates }));
+    await withUpstream({ domains }, async ({ staff }) => {
+      const list = z
+        .object({ domains: z.array(z.object({ expiresAt: z.string().nullable() })) })
+        .parse(await staff("/v1/staff/domains"));
+      expect(list.domains.map(({ expiresAt }, at) => [rows[at]?.[0], expiresAt])).toEqual(rows);
+      const { unexpected } = z
+        .object({ unexpected: z.array(z.object({ what: z.string() })) })
+        .parse(await staff("/v1/staff/overview"));
+      expect(unexpected.filter(({ what }) => what.startsWith("expires_at"))).toHaveLength(reported);
+    });
+  }
 });
 
 describe("a list with fewer domains than the account has", () => {
@@ -266,6 +243,8 @@ describe("a customer with 120 domains", () => {
       {},
       async ({ mine, clock, service }) => {
         const known: number[] = [];
+        // One of those that aren't listed isn't understood at first.
+        service.sandbox.control.setFault("domain", { fault: "data-number", calls: 1 });
         for (let tries = 0; tries < 20; tries += 1) {
           const { domains } = listed.parse(await mine("/v1/me/domains", ...NAMES));
           expect(domains.map(({ domain }) => domain)).toEqual(NAMES);
@@ -280,21 +259,9 @@ describe("a customer with 120 domains", () => {
         expect(known[0]).toBeGreaterThanOrEqual(100);
         expect(known).toEqual(known.toSorted((a, b) => a - b));
         expect(known.at(-1)).toBe(120);
-        expect(service.calls(DOMAIN)).toBe(20);
+        expect(service.calls(DOMAIN)).toBe(21);
       },
       options,
-    );
-  });
-
-  test("of whom the upstream doesn't understand one domain sees the others", async () => {
-    await withUpstream(
-      {},
-      async ({ mine, service }) => {
-        service.sandbox.control.setFault("domain", { fault: "data-number", calls: 1 });
-        const { domains } = listed.parse(await mine("/v1/me/domains", ...NAMES));
-        expect(domains.filter(({ status }) => status !== "unknown").length).toBeGreaterThanOrEqual(100);
-      },
-      { reseller: "big" },
     );
   });
 });
@@ -306,17 +273,8 @@ describe("the status of a check", () => {
   test("that isn't about the name says nothing about it, is reported, and is asked again after seconds", async () => {
     await withUpstream({}, async (told) => {
       const { service, clock } = told;
-      const words = [
-        "rate_limited",
-        "throttled",
-        "try_again",
-        "error",
-        "busy",
-        "maintenance",
-        "timeout",
-        "pending",
-      ];
-      for (const [at, word] of [...words, "ok", "42", "unknown", "invalid request"].entries()) {
+      const words = ["rate_limited", "error", "maintenance", "pending"];
+      for (const [at, word] of [...words, "ok", "42"].entries()) {
         check(told, { available: false, status: word, pricing: null });
         const path = `/v1/availability?domain=word-${at}.af`;
         expect(problemOf(await service.ask(path)).code).toBe("upstream_contract");
@@ -333,15 +291,7 @@ describe("the status of a check", () => {
 
   test("that is about the name decides", async () => {
     await withUpstream({}, async (told) => {
-      for (const word of [
-        "taken",
-        "Registered",
-        "UNAVAILABLE",
-        "not-available",
-        "in use",
-        "reserved",
-        "blocked",
-      ]) {
+      for (const word of ["Registered", "not-available", "in use", "reserved"]) {
         check(told, { available: false, status: word, pricing: null });
         const name = `${word.replaceAll(" ", "-").toLowerCase()}-name.af`;
         expect(await statusOf(told, name)).toMatchObject({ status: "taken" });

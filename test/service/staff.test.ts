@@ -1,20 +1,8 @@
 /** The staff API, by scope. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import {
-  bearer,
-  CHECK,
-  problemOf,
-  type Service,
-  startService,
-  temporaryFolder,
-  until,
-} from "../support/service.js";
+import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
 
 const NOW = "2026-03-20T00:00:00.000Z";
 const DOMAIN = "GET /api/v1/domains/{domain}";
@@ -22,36 +10,11 @@ const DOMAIN = "GET /api/v1/domains/{domain}";
 /** The sandbox preset with which the whole suite runs, if it isn't the default. */
 const PRESET = process.env["SANDBOX_PRESET"];
 
-/** Wholesale, retail and margin of everything in the shipped price list, for the sandbox's reseller in the Silver tier. */
+/** Wholesale, retail and margin of a price of each rule, for the sandbox's reseller in the Silver tier. */
 const PRICES = [
   [".af", "registration", 1, "20.21", "26.99", "6.78", "rule 1"],
-  [".af", "registration", 2, "39.39", "48.99", "9.60", "rule 3"],
-  [".af", "registration", 3, "57.67", "70.99", "13.32", "rule 3"],
-  [".af", "renewal", 1, "22.09", "27.99", "5.90", "rule 3"],
-  [".af", "renewal", 2, "43.33", "53.99", "10.66", "rule 3"],
-  [".af", "renewal", 3, "64.30", "78.99", "14.69", "rule 3"],
-  [".af", "transfer", 1, "18.57", "23.99", "5.42", "rule 3"],
-  [".af", "restore", 1, "78.96", "96.00", "17.04", "rule 2"],
-  [".com.af", "registration", 1, "9.21", "11.99", "2.78", "rule 3"],
-  [".com.af", "registration", 2, "17.81", "22.99", "5.18", "rule 3"],
-  [".com.af", "registration", 3, "26.23", "32.99", "6.76", "rule 3"],
-  [".com.af", "renewal", 1, "10.25", "13.99", "3.74", "rule 3"],
-  [".com.af", "renewal", 2, "20.07", "24.99", "4.92", "rule 3"],
-  [".com.af", "renewal", 3, "29.70", "36.99", "7.29", "rule 3"],
-  [".com.af", "transfer", 1, "8.60", "11.99", "3.39", "rule 3"],
   [".com.af", "restore", 1, "43.71", "56.00", "12.29", "rule 2"],
-  [".net.af", "registration", 1, "8.08", "10.99", "2.91", "rule 3"],
-  [".net.af", "registration", 2, "15.75", "19.99", "4.24", "rule 3"],
-  [".net.af", "renewal", 1, "9.02", "11.99", "2.97", "rule 3"],
-  [".net.af", "renewal", 2, "17.72", "22.99", "5.27", "rule 3"],
-  [".net.af", "transfer", 1, "7.76", "9.99", "2.23", "rule 3"],
-  [".net.af", "restore", 1, "43.71", "56.00", "12.29", "rule 2"],
-  [".org.af", "registration", 1, "7.85", "10.99", "3.14", "rule 3"],
-  [".org.af", "registration", 2, "15.23", "19.99", "4.76", "rule 3"],
-  [".org.af", "renewal", 1, "8.79", "11.99", "3.20", "rule 3"],
   [".org.af", "renewal", 2, "17.20", "21.99", "4.79", "rule 3"],
-  [".org.af", "transfer", 1, "7.47", "9.99", "2.52", "rule 3"],
-  [".org.af", "restore", 1, "41.36", "53.00", "11.64", "rule 2"],
 ] as const;
 
 describe("the staff API", () => {
@@ -140,37 +103,28 @@ describe("the staff API", () => {
     expect(service.calls(DOMAIN) - before).toBe(1);
   });
 
-  test("returns a 404 for a domain that isn't the reseller's", async () => {
+  test("returns a 404 for a domain that isn't the reseller's, and makes no call for what can't be one", async () => {
     expect(problemOf(await read("/v1/staff/domains/google.af")).code).toBe("not_found");
+    const before = service.calls();
+    for (const domain of [".", "..", "%2e", "%2e%2e%2fbalance", "af", "kabul.com", "%00", "*"])
+      expect([400, 404]).toContain((await read(`/v1/staff/domains/${domain}`)).status);
+    expect(service.calls()).toBe(before);
   });
 
-  test.each([".", "..", "%2e", "%2e%2e%2fbalance", "af", "kabul.com", "%00", "*"])(
-    "makes no call for the domain %s",
-    async (domain) => {
-      const before = service.calls();
-      const { status } = await read(`/v1/staff/domains/${domain}`);
-      expect([400, 404]).toContain(status);
-      expect(service.calls()).toBe(before);
+  test.each(READ.slice(0, 5))(
+    "sends no body of %s to a client that already has it, as JSON or as CSV",
+    async (path) => {
+      for (const Accept of ["application/json", "text/csv, application/json;q=0.5"]) {
+        const headers = { ...bearer("read"), Accept };
+        await service.ask(path, { headers });
+        const { headers: given, text } = await service.ask(path, { headers });
+        const tag = given["etag"];
+        expect(tag).toMatch(/^"[\w-]+"$/);
+        const again = await service.ask(path, { headers: { ...headers, "If-None-Match": String(tag) } });
+        expect([again.status, again.text, text === ""]).toEqual([304, "", false]);
+      }
     },
   );
-
-  test.each([
-    "/v1/staff/domains",
-    "/v1/staff/domains/khyber.af",
-    "/v1/staff/balance",
-    "/v1/staff/tier",
-    "/v1/staff/prices",
-  ])("sends no body of %s to a client that already has it, as JSON or as CSV", async (path) => {
-    for (const Accept of ["application/json", "text/csv, application/json;q=0.5"]) {
-      const headers = { ...bearer("read"), Accept };
-      await service.ask(path, { headers });
-      const { headers: given, text } = await service.ask(path, { headers });
-      const tag = given["etag"];
-      expect(tag).toMatch(/^"[\w-]+"$/);
-      const again = await service.ask(path, { headers: { ...headers, "If-None-Match": String(tag) } });
-      expect([again.status, again.text, text === ""]).toEqual([304, "", false]);
-    }
-  });
 
   test("returns the balance and the tier, with their age and source", async () => {
     expect((await read("/v1/staff/balance")).body).toEqual({
@@ -198,8 +152,9 @@ describe("the staff API", () => {
       .strictObject({ asOf: z.string(), prices: z.array(z.unknown()), warnings: z.array(z.string()) })
       .parse(body);
     expect(rest).toEqual({ asOf: NOW, warnings: [] });
-    expect(prices).toEqual(
-      PRICES.map(([tld, action, years, wholesale, retail, margin, rule]) => ({
+    expect(prices).toHaveLength(28);
+    for (const [tld, action, years, wholesale, retail, margin, rule] of PRICES)
+      expect(prices).toContainEqual({
         tld,
         action,
         years,
@@ -208,8 +163,7 @@ describe("the staff API", () => {
         margin: { amount: margin, currency: "USD" },
         rule,
         asOf: NOW,
-      })),
-    );
+      });
   });
 
   test("returns an overview of the service", async () => {
@@ -302,11 +256,9 @@ describe("the staff API", () => {
     expect(answer.text).toMatch(/^upstream_calls_saved_total\{by="cache"\} [1-9]/m);
   });
 
-  test.each(READ)("accepts no parameters for %s", async (path) => {
-    expect(problemOf(await read(`${path}?limit=1`)).errors?.map(({ field }) => field)).toEqual(["limit"]);
-  });
-
-  test("isn't found under another spelling of the address", async () => {
+  test("accepts no parameters, and isn't found under another spelling of the address", async () => {
+    for (const path of READ)
+      expect(problemOf(await read(`${path}?limit=1`)).errors?.map(({ field }) => field)).toEqual(["limit"]);
     for (const path of [
       "/V1/STAFF/balance",
       "/V1/STAFF/",
@@ -323,22 +275,11 @@ describe("the staff API", () => {
     });
     expect(headers).not.toHaveProperty("access-control-allow-origin");
   });
-});
 
-describe("purging", () => {
-  let clock: FakeClock;
-  let service: Service;
-  beforeEach(async () => {
-    clock = new FakeClock();
-    service = await startService({ clock });
-  });
-  afterEach(() => service.close());
-
-  const read = (path: string) => service.ask(path, { headers: bearer("read") });
   const purge = async (body: unknown) =>
     service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
 
-  test("availability clears the names, and the next visitor's request makes a call", async () => {
+  test("purges availability, after which the next visitor's request makes a call", async () => {
     await purge({ what: "availability" });
     await service.ask("/v1/availability?domain=kabul.af");
     const answer = await purge({ what: "availability" });
@@ -350,14 +291,19 @@ describe("purging", () => {
     expect(service.calls(CHECK) - before).toBe(1);
   });
 
-  test("the account clears domains, balance and tier", async () => {
+  test("purges the account: domains, balance and tier", async () => {
     await purge({ what: "account" });
     for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
     expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
     expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
   });
 
-  test("everything returns each count, and prices are refreshed automatically", async () => {
+  test("rejects a purge of anything else", async () => {
+    for (const body of [{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])
+      expect(problemOf(await purge(body)).code).toBe("invalid_request");
+  });
+
+  test("purges everything with each count, and prices are refreshed automatically", async () => {
     expect((await purge({ what: "all" })).body).toEqual({
       purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
     });
@@ -369,37 +315,17 @@ describe("purging", () => {
     }, "the refresh of the price list");
   });
 
-  test.each([{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])(
-    "with the body %j is rejected",
-    async (body) => {
-      expect(problemOf(await purge(body)).code).toBe("invalid_request");
-    },
-  );
-});
-
-test("a token list that becomes malformed is ignored, and the log says so", async () => {
-  const folder = temporaryFolder();
-  const file = join(folder.path, "tokens");
-  const digest = createHash("sha256").update("hers").digest("hex");
-  writeFileSync(file, `anna:${digest}:read`);
-  const clock = new FakeClock();
-  const service = await startService({ clock, env: { STAFF_TOKENS_FILE: file, STAFF_TOKENS: "" } });
-  const asAnna = async () =>
-    (await service.ask("/v1/staff/tier", { headers: { Authorization: "Bearer hers" } })).status;
-  try {
-    for (const text of [`anna:${digest}:re`, `# staff\nanna:${digest}:read`, `anna:${digest}:read;`]) {
-      writeFileSync(file, text);
-      await clock.advance(2_000);
-      expect(await asAnna()).toBe(200);
-    }
-    expect(service.log.filter((line) => line.includes("secret.file.rejected"))).toHaveLength(1);
-    writeFileSync(file, `bert:${digest}:metrics`);
-    await clock.advance(2_000);
-    expect(await asAnna()).toBe(403);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
+  test("shows the account as it was, marked stale, when the upstream fails", async () => {
+    const first = (await read("/v1/staff/balance")).body;
+    await service.sandbox.close();
+    await clock.advance(301_000);
+    const { asOf } = z.object({ asOf: z.string() }).parse(first);
+    expect((await read("/v1/staff/balance")).body).toMatchObject({
+      balance: "1843.50",
+      asOf,
+      source: "stale",
+    });
+  });
 });
 
 test("a domain list that ends after a hundred says that there are more", async () => {
@@ -413,93 +339,5 @@ test("a domain list that ends after a hundred says that there are more", async (
     expect(text).toContain("The registry lists only 100 domains, but the account has 130.");
   } finally {
     await service.close();
-  }
-});
-
-test("account data is shown as stale when the upstream fails", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  try {
-    const ask = () => service.ask("/v1/staff/balance", { headers: bearer("read") });
-    await ask();
-    await service.sandbox.close();
-    await clock.advance(301_000);
-    expect((await ask()).body).toMatchObject({ balance: "1843.50", asOf: NOW, source: "stale" });
-  } finally {
-    await service.close();
-  }
-});
-
-test("a credential rotated at the upstream and replaced in its files is used without a restart", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "secrets-"));
-  const clock = new FakeClock();
-  const write = ({ key, secret }: { readonly key: string; readonly secret: string }): void => {
-    writeFileSync(join(folder, "key"), `${key}\n`);
-    writeFileSync(join(folder, "secret"), `${secret}\n`);
-  };
-  const service = await startService({
-    clock,
-    env: (sandbox) => {
-      write(sandbox.credential());
-      return {
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY_FILE: join(folder, "key"),
-        UPSTREAM_SERVICE_SECRET_FILE: join(folder, "secret"),
-        QUOTA_COLD_START: "assume-free",
-        STATE_DIR: join(folder, "state"),
-      };
-    },
-  });
-  try {
-    expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
-    const { key } = service.sandbox.credential();
-    const fresh = service.sandbox.control.rotate(key, { revokeOld: true });
-    await clock.advance(1000);
-    expect(problemOf(await service.ask("/v1/availability?domain=herat.af")).code).toBe("upstream_failed");
-    const refused = service.sandbox.stats().credentials.find((one) => one.key === key)?.refused;
-    for (let asked = 0; asked < 5; asked += 1) await service.ask(`/v1/availability?domain=herat-${asked}.af`);
-    expect(service.sandbox.stats().credentials.find((one) => one.key === key)?.refused).toBe(refused);
-    write(fresh);
-    // A new credential has its own window, of which nothing is known.
-    await clock.advance(4000);
-    expect((await service.ask("/v1/availability?domain=balkh.af")).status).toBe(200);
-  } finally {
-    await service.close();
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
-
-test("the standby credential takes over when the active one is refused", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "standby-"));
-  const service = await startService({
-    clock: new FakeClock(),
-    env: (sandbox) => {
-      const active = sandbox.credential();
-      const standby = sandbox.control.rotate(active.key);
-      return {
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: active.key,
-        UPSTREAM_SERVICE_SECRET: active.secret,
-        UPSTREAM_STANDBY_KEY: standby.key,
-        UPSTREAM_STANDBY_SECRET: standby.secret,
-        QUOTA_COLD_START: "assume-free",
-        STATE_DIR: folder,
-      };
-    },
-  });
-  try {
-    service.sandbox.control.revoke(service.sandbox.credential().key);
-    expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
-    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-    expect(body).toMatchObject({
-      mode: "upstream",
-      credentials: [
-        { role: "active", refused: true },
-        { role: "standby", refused: false },
-      ],
-    });
-  } finally {
-    await service.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 });

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, PRICING, type Service, startService, until } from "../support/service.js";
 
+const WARNING = { status: "warn", output: "Price warnings exist; see the staff price list." };
 const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
 const usd = (amount: string) => ({ amount, currency: "USD" });
@@ -70,15 +71,22 @@ describe("the tier", () => {
     await until(() => service.calls(TIER) === 1);
   }
 
-  test("is first requested five seconds after a start without saved prices, because the price list goes first", async () => {
+  const requestedByStaff = async (): Promise<void> => {
+    await service.ask("/v1/staff/cache/purge", {
+      method: "POST",
+      headers: bearer("operate"),
+      body: { what: "account" },
+    });
+    await service.ask("/v1/staff/tier", { headers: bearer("read") });
+  };
+  const untilRefreshed = () =>
+    until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
+
+  test("is first requested five seconds after a start, because the price list goes first, then once per freshness period, and prices stay while it is unchanged", async () => {
     await clock.advance(4_900);
     expect([service.calls(PRICING), service.calls(TIER)]).toEqual([SOLD, 0]);
     await clock.advance(100);
     await until(() => service.calls(TIER) === 1);
-  });
-
-  test("is requested once per freshness period, and prices stay while it is unchanged", async () => {
-    await untilFirstTier();
     for (const calls of [2, 3]) {
       await clock.advance(295_000);
       expect(service.calls(TIER)).toBe(calls - 1);
@@ -89,11 +97,12 @@ describe("the tier", () => {
     expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 0]);
   });
 
-  test("causes an immediate refresh of all prices when it changes, and each change is reported", async () => {
+  test("causes an immediate refresh of all prices when it changes, each change is reported, and for a day /health warns without business figures", async () => {
     await untilFirstTier();
+    expect(await healthOf(service)).toEqual({ status: "pass" });
     service.sandbox.control.setTier("demo", "Gold");
     await clock.advance(301_000);
-    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
+    await untilRefreshed();
     expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
     const { prices, warnings } = await pricesOf(service);
     expect(prices[0]).toMatchObject({
@@ -102,54 +111,33 @@ describe("the tier", () => {
     });
     expect(warnings).toEqual(["3 of 3 wholesale prices changed in the last 24 hours."]);
     expect(JSON.stringify(service.log)).not.toContain("Gold");
-  });
-
-  test("is also compared when staff request it, without another call", async () => {
-    await untilFirstTier();
-    service.sandbox.control.setTier("demo", "Gold");
-    await service.ask("/v1/staff/cache/purge", {
-      method: "POST",
-      headers: bearer("operate"),
-      body: { what: "account" },
-    });
-    await service.ask("/v1/staff/tier", { headers: bearer("read") });
-    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
-    expect(service.calls(TIER)).toBe(2);
-  });
-
-  test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
-    await untilFirstTier();
-    await clock.advance(200_000);
-    await service.ask("/v1/staff/cache/purge", {
-      method: "POST",
-      headers: bearer("operate"),
-      body: { what: "account" },
-    });
-    await service.ask("/v1/staff/tier", { headers: bearer("read") });
-    clock.stepWall(-24 * 3_600_000);
-    await clock.advance(100_000);
-    service.sandbox.control.setTier("demo", "Gold");
-    await clock.advance(300_000);
-    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
-  });
-
-  test("causes a warning in /health for a day when it changes, without business figures", async () => {
-    await untilFirstTier();
-    expect(await healthOf(service)).toEqual({ status: "pass" });
-    service.sandbox.control.setTier("demo", "Gold");
-    await clock.advance(301_000);
-    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
     await clock.advance(1_000);
-    expect(await healthOf(service)).toEqual({
-      status: "warn",
-      output: "Price warnings exist; see the staff price list.",
-    });
+    expect(await healthOf(service)).toEqual(WARNING);
     clock.stepWall(24 * 3_600_000);
     await until(async () => {
       await clock.advance(1_000);
       return isDeepStrictEqual(await healthOf(service), { status: "pass" });
     }, "the refresh of the prices that are a day old");
     expect((await pricesOf(service)).warnings).toEqual([]);
+  });
+
+  test("is also compared when staff request it, without another call", async () => {
+    await untilFirstTier();
+    service.sandbox.control.setTier("demo", "Gold");
+    await requestedByStaff();
+    await untilRefreshed();
+    expect(service.calls(TIER)).toBe(2);
+  });
+
+  test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
+    await untilFirstTier();
+    await clock.advance(200_000);
+    await requestedByStaff();
+    clock.stepWall(-24 * 3_600_000);
+    await clock.advance(100_000);
+    service.sandbox.control.setTier("demo", "Gold");
+    await clock.advance(300_000);
+    await untilRefreshed();
   });
 
   test("is requested only when visitors leave room in the quota", async () => {
@@ -176,11 +164,10 @@ describe("a problem with prices", () => {
     const clock = new FakeClock();
     const service = await startService({ clock, world, retail: retail("0") });
     try {
-      const warning = { status: "warn", output: "Price warnings exist; see the staff price list." };
       const { warnings } = await pricesOf(service);
       expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
       await clock.advance(1_000);
-      expect(await healthOf(service)).toEqual(warning);
+      expect(await healthOf(service)).toEqual(WARNING);
 
       service.sandbox.control.setFault("quote", { fault: "currency-other" });
       await clock.advance(1);

@@ -11,7 +11,7 @@ import type { Answer, Service } from "../support/service.js";
 import { type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
 import { type CartLine, registration, renewal, transfer } from "./shop.js";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 100);
+const HISTORIES = Number(process.env["HISTORIES"] ?? 40);
 
 /** A call that arrives at the sandbox so soon after a change may have left before it. */
 const CLOSE_MS = 1_000;

@@ -113,32 +113,20 @@ describe("when the wholesale price rises", () => {
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
   });
 
-  describe("and the clock is set back at a restart, so that old prices seem to be recent", () => {
-    beforeEach(async () => {
-      await clock.advance(5_000);
-      await until(() => service.calls(TIER) === 1, "the first tier request");
-      await clock.advance(20 * MINUTE_MS);
-    });
-
-    async function restartInThePast(): Promise<void> {
-      await service.close();
-      sandbox.control.setPrice("demo", priceOf("renewal", 3000));
-      clock.stepWall(-22 * MINUTE_MS);
-      await restart();
-      await until(() => service.calls(TIER) > 0, "the first tier request after the restart");
-      await clock.advance(1_000);
-    }
-
-    test("T3: none of them is signed", async () => {
-      await restartInThePast();
-      expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
-    });
-
-    test("T3: none of them is shown as fresh if another one seems to be from the future", async () => {
-      expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
-      await restartInThePast();
-      expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
-    });
+  test("T3: when the clock is set back at a restart, so that old prices seem to be recent, none is shown as fresh or signed", async () => {
+    await clock.advance(5_000);
+    await until(() => service.calls(TIER) === 1, "the first tier request");
+    await clock.advance(20 * MINUTE_MS);
+    // Then this one seems to be from the future.
+    expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+    await service.close();
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
+    clock.stepWall(-22 * MINUTE_MS);
+    await restart();
+    await until(() => service.calls(TIER) > 0, "the first tier request after the restart");
+    await clock.advance(1_000);
+    expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
   });
 });
 
@@ -398,19 +386,20 @@ describe("when the upstream ignores the term of a check", () => {
     expect((await twoYears()).signed).toEqual(["kabul.af registration 50.50", "herat.af renewal 31.00"]);
   });
 
-  test("an ordinary name is never taken for premium, in whatever order its terms are asked for", async () => {
+  test("an ordinary name isn't taken for premium, in whatever order its terms are asked for, not when the list price has changed, and not once it is taken", async () => {
     for (const years of [2, 1, 2, 1]) {
       await clock.advance(1_000);
       expect((await shop().availability("kabul.af", years)).premium).toBe(false);
     }
     expect(service.calls(CHECK)).toBe(2);
-  });
-
-  test("a name isn't taken for premium because its check for two years shows a new list price", async () => {
     sandbox.control.setPrice("demo", priceOf("registration", 2250));
     sandbox.control.setPrice("demo", priceOf("registration", 4400, 2));
-    expect(await shop().availability("kabul.af", 2)).toMatchObject({ premium: false, price: usd("67.00") });
-    expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
+    expect(await shop().availability("herat.af", 2)).toMatchObject({ premium: false, price: usd("67.00") });
+    sandbox.control.setShapes({ checkYears: "ignored", takenPricing: "price" });
+    sandbox.control.setTaken("balkh.af", true);
+    expect((await shop().availability("balkh.af", 2)).status).toBe("taken");
+    const { signed } = await shop().cart(transfer("kabul.af"), transfer("herat.af"), transfer("balkh.af"));
+    expect(signed).toEqual(["kabul", "herat", "balkh"].map((label) => `${label}.af transfer 29.50`));
   });
 
   test("a name isn't taken for premium because its check arrives before the price list", async () => {
@@ -427,13 +416,6 @@ describe("when the upstream ignores the term of a check", () => {
     hold.release();
     await pass(10, 100);
     expect((await shown).premium).toBe(false);
-    expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
-  });
-
-  test("a taken name can be transferred after it was searched for two years", async () => {
-    sandbox.control.setShapes({ checkYears: "ignored", takenPricing: "price" });
-    sandbox.control.setTaken("kabul.af", true);
-    expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
     expect((await shop().cart(transfer("kabul.af"))).signed).toEqual(["kabul.af transfer 29.50"]);
   });
 });
@@ -540,18 +522,13 @@ test("a taken name is known to be taken in a cart if the upstream fails, beside 
   expect(problemOf(await shop().post([registration("kabul.af")])).code).toBe("upstream_failed");
 });
 
-test("the time of an answer is given in whole minutes, rounded down", async () => {
+test("the time of an answer is given in whole minutes, rounded down, and isn't in the future, within a second after the clock was set back", async () => {
   await clock.advance(90_000);
-  const { asOf } = await shop().availability("kabul.af");
-  expect(asOf).toBe("2026-03-20T00:01:00.000Z");
-  const { items } = await shop().cart(registration("kabul.af"));
-  expect(items[0]?.asOf).toBe("2026-03-20T00:01:00.000Z");
-});
-
-test("the time of known answers isn't in the future, within a second after the clock was set back", async () => {
   sandbox.control.setTaken("taken.af", true);
   await shop().availability("taken.af");
-  await shop().availability("kabul.af");
+  expect((await shop().availability("kabul.af")).asOf).toBe("2026-03-20T00:01:00.000Z");
+  expect((await shop().cart(registration("kabul.af"))).items[0]?.asOf).toBe("2026-03-20T00:01:00.000Z");
+  const before = service.calls(CHECK) + service.calls(PRICING);
   clock.stepWall(-HOUR_MS);
   await clock.advance(1_000);
   const asked = [
@@ -562,7 +539,7 @@ test("the time of known answers isn't in the future, within a second after the c
   ];
   const hours = asked.map(({ asOf }) => asOf.slice(0, 13));
   expect(new Set(hours)).toEqual(new Set([new Date(clock.now()).toISOString().slice(0, 13)]));
-  expect([service.calls(CHECK), service.calls(PRICING)]).toEqual([2, 5]);
+  expect(service.calls(CHECK) + service.calls(PRICING)).toBe(before);
 });
 
 describe("when the clock jumps forward, as after a suspension of the machine", () => {

@@ -23,6 +23,8 @@ export interface Fleet {
   passUntil(what: () => boolean | Promise<boolean>, name?: string): Promise<void>;
   /** The only owner among those that haven't been cut off, once there is one. */
   owner(among?: readonly Replica[]): Promise<Replica>;
+  /** An orderly end of the ownership, as when its process is about to stop. */
+  stepDown(owner: Replica): Promise<void>;
   /** The lease ends in Redis, as it does six seconds after its last renewal. */
   endLease(): Promise<void>;
   close(): Promise<void>;
@@ -115,6 +117,13 @@ export async function startFleet(size: number, env: Readonly<Record<string, stri
     pass,
     passUntil,
     owner,
+    async stepDown(last) {
+      let hasStepped = false;
+      void last.stepDown().finally(() => {
+        hasStepped = true;
+      });
+      await passUntil(() => hasStepped, "the end of the former owner's calls");
+    },
     async endLease() {
       const keys = await redis.command("KEYS", "af-storefront:owner:*");
       const names = keys.split("\r\n").filter((line) => /^af-storefront:owner:.* [0-9a-f]{12}$/.test(line));

@@ -1,6 +1,6 @@
 /** The plugin's PHP without WordPress: its syntax, and how it verifies promises of a real service. */
 import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
@@ -10,6 +10,7 @@ import { z } from "zod";
 import manifest from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../../src/clock.js";
 import { newPromiseKey } from "../../../src/retail/promise.js";
+import { blocksOf, read } from "../../../test/docs/support/markdown.js";
 import { claimsOf } from "../../../test/support/promise.js";
 import { type Service, startService, temporaryFolder } from "../../../test/support/service.js";
 import { describeWith, succeeds } from "../../../test/support/tools.js";
@@ -130,6 +131,31 @@ describeWith("php", "the WordPress plugin", () => {
     // Of a key that the service doesn't have: once asked, and again.
     expect(await startCheckout().verify(other)).toEqual({ promise: "af_promise_invalid", asked: 1 });
     expect(await verify(other)).toEqual({ promise: "af_promise_unverified", asked: 1 });
+  });
+
+  test("and the PHP code of docs/api.md agree about what the service signed", async () => {
+    const block = blocksOf(read("docs/api.md")).find(
+      ({ language, code }) => language === "php" && code.includes("jwks.json"),
+    );
+    const file = join(folder.path, "documented.php");
+    const code = block?.code.replaceAll("https://shop.example.af", service.url);
+    writeFileSync(file, `${code}\necho json_encode(promised_lines($argv[1]));`);
+    const promise = await promiseOf(service);
+    const verify = (text: string) =>
+      new Promise<string>((done) => {
+        execFile("php", [file, text], (error, stdout) => done(error === null ? stdout : "rejected"));
+      });
+    expect(JSON.parse(await verify(promise))).toMatchObject([
+      { domain: "kabul.af", price: { amount: "26.99", currency: "USD" } },
+    ]);
+    const [head, body = "", signature] = promise.split(".");
+    const cheaper = Buffer.from(body, "base64url").toString("utf8").replace("26.99", "16.99");
+    for (const altered of [
+      [head, Buffer.from(cheaper).toString("base64url"), signature].join("."),
+      `${head}.${body}.`,
+      "x",
+    ])
+      expect(await verify(altered)).toBe("rejected");
   });
 
   test("refuses a promise that has expired", async () => {

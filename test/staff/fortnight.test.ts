@@ -1,4 +1,4 @@
-/** A month of signed carts, side by side with what really happened to each; and what visitors notice of it. */
+/** A fortnight of signed carts, side by side with what really happened to each; and what visitors notice of it. */
 import { expect, test } from "@jest/globals";
 import { overviewShape } from "../../src/wire/overview.js";
 import { bearer } from "../support/service.js";
@@ -42,7 +42,7 @@ test("every line is in its right state within a day, and none is ever in a wrong
     }
   };
   try {
-    for (let day = 0; day < 30; day += 1) {
+    for (let day = 0; day < 14; day += 1) {
       for (let nth = 0; nth < 2; nth += 1) {
         const fate = FATES[lines.length % FATES.length];
         const renewed = RENEWED[Math.floor(lines.length / FATES.length)];
@@ -54,7 +54,7 @@ test("every line is in its right state within a day, and none is ever in a wrong
         const actsAtMs = shop.clock.now() + fate.afterMs;
         lines.push({ key: `${id} ${fate.action} ${domain}`, domain, fate, actsAtMs, hasActed: false });
       }
-      if (day % 10 === 9) {
+      if (day % 5 === 4) {
         await shop.service.close();
         await shop.start();
       }
@@ -62,8 +62,6 @@ test("every line is in its right state within a day, and none is ever in a wrong
       const states = await statesOf(shop.service.ask);
       for (const { key, fate, actsAtMs } of lines) {
         const state = states[key];
-        // Signed thirty days ago.
-        if (state === undefined && day === 29) continue;
         const isOver = shop.clock.now() >= actsAtMs + DAY_MS;
         const right = isOver
           ? [fate.end]
@@ -77,7 +75,7 @@ test("every line is in its right state within a day, and none is ever in a wrong
       }
     }
     const { sums } = await listed(shop.service.ask);
-    expect(sums.days30.managed.names).toBeGreaterThanOrEqual(25);
+    expect(sums.days30.managed.names).toBeGreaterThanOrEqual(12);
     const used = shop.sandbox.stats().credentials.find(({ accepted }) => accepted > 0);
     expect([used?.rejected429, (used?.largestWindow ?? 99) <= 57]).toEqual([0, true]);
   } finally {
@@ -114,7 +112,7 @@ test("visitors wait no longer beside carts that are looked for", async () => {
       await shop.close();
     }
   };
-  const [without, beside] = [await waits(0), await waits(30)];
+  const [without, beside] = [await waits(0), await waits(20)];
   // Who comes at the end may be served or not.
   expect(Math.abs(beside.served - without.served)).toBeLessThanOrEqual(3);
   expect(beside.meanMs).toBeLessThanOrEqual(without.meanMs + 100);
