@@ -98,7 +98,7 @@ test("the sandbox also accepts a handwritten file or the name of a preset, and r
   writeFileSync(String(own), '{"preset":"rails","limitStatus":403}');
   writeFileSync(String(wrong), '{"shapes":{"takenStatus":"gone"}}');
   const withPreset = (preset = "") => [SANDBOX, ["--preset", preset]] as const;
-  const accepted = [own, "terse"].map((preset) => urlOf(start(...withPreset(preset))));
+  const accepted = [own, "dotnet"].map((preset) => urlOf(start(...withPreset(preset))));
   for (const url of await Promise.all(accepted)) expect(url).toMatch(/^http:/);
   expect(await Promise.all([run(...withPreset(wrong)), run(...withPreset(absent))])).toEqual([
     {

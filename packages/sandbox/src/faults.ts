@@ -42,7 +42,6 @@ interface Setting {
 interface Strike {
   readonly request: FaultRequest;
   readonly play: Play;
-  readonly nth: number;
 }
 
 export class Faults {
@@ -117,8 +116,7 @@ export class Faults {
     const play = this.#settings.get(target)?.fault.play;
     if (typeof play !== "function") return;
     const setting = this.#strike(target);
-    if (setting !== undefined)
-      this.#strikes.set(res, { request: setting.request, play, nth: setting.struck });
+    if (setting !== undefined) this.#strikes.set(res, { request: setting.request, play });
   }
 
   /** Sends an answer `ordinarily`, unless a fault applies to its call. */
@@ -129,7 +127,7 @@ export class Faults {
     if (this.#spoilt.has(socket)) socket.destroy();
     const strike = this.#strikes.get(res);
     if (strike === undefined) return ordinarily();
-    const { play, nth, request } = strike;
+    const { play, request } = strike;
     this.#spoilt.add(socket);
     play({
       socket,
@@ -139,7 +137,6 @@ export class Faults {
         key: req.get("X-Service-Key") ?? "",
         secret: req.get("X-Service-Secret") ?? "",
       },
-      nth,
       ms: request.ms ?? (request.fault === "slow" ? 1000 : 200),
       elsewhere: request.elsewhere ?? NOWHERE,
       patch: request.patch,
