@@ -117,7 +117,7 @@ function busiestMinute(samples: readonly Sample[]): number {
 }
 
 describe.each([
-  ["twenty minutes of refused connections", "connection-refused", 20],
+  ["twenty minutes of connections that are reset", "reset-on-accept", 20],
   ["ten minutes of 503", "status-503", 10],
 ])("%s", (_what, fault, minutes) => {
   test(
@@ -160,7 +160,6 @@ describe.each([
 
         control.clearFaults();
         await clock.advance(TRIAL_MS);
-        // The listener takes a moment to open, so a trial request may still fail.
         await until(async () => {
           await clock.advance(1000);
           return (await service.ask("/v1/availability?domain=kabul.af")).status === 200;

@@ -21,7 +21,7 @@ import {
 import { BAIT, bytesOf, drip, ENDINGS, flood, type Play, raw, says, type Struck } from "./fault-wire.js";
 
 /** What happens to a connection before anything is read from it. Such a call never arrives, so it isn't counted. */
-type OnConnect = "refuse" | "reset" | "end";
+type OnConnect = "reset" | "end";
 type Plays = Readonly<Record<string, Play | OnConnect>>;
 
 const MIB = 1024 * 1024;
@@ -37,7 +37,6 @@ function cuts(ending: keyof typeof ENDINGS): Plays {
 }
 
 const CONNECTION: Plays = {
-  "connection-refused": "refuse",
   "reset-on-accept": "reset",
   "end-on-accept": "end",
   ...cuts("reset"),

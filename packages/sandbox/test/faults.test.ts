@@ -114,20 +114,6 @@ describe("a fault", () => {
 });
 
 describe("a connection fault", () => {
-  it("closes the listener, which opens again on the same port when it is cleared", async () => {
-    const sandbox = await start();
-    for (let times = 0; times < 3; times += 1) {
-      sandbox.control.setFault("all", { fault: "connection-refused" });
-      await expect(ask(sandbox, "tier")).rejects.toMatchObject({ cause: { code: "ECONNREFUSED" } });
-      sandbox.control.clearFaults();
-      // The listener opens shortly afterwards.
-      let status = await statusOf(sandbox, "tier");
-      for (let tries = 0; status !== 200 && tries < 500; tries += 1) status = await statusOf(sandbox, "tier");
-      expect(status).toBe(200);
-    }
-    expect(accepted(sandbox)).toBe(3);
-  });
-
   it.each(["reset-on-accept", "end-on-accept"])(
     "such as %s takes effect before anything is counted",
     async (fault) => {
@@ -137,12 +123,6 @@ describe("a connection fault", () => {
       expect(await statusOf(sandbox, "tier")).toBe(200);
     },
   );
-
-  it("lets the sandbox close while the listener is closed", async () => {
-    const sandbox = await startWith({ all: { fault: "connection-refused" } });
-    await expect(ask(sandbox, "tier")).rejects.toThrow();
-    await sandbox.close();
-  });
 });
 
 describe("a connection that stays open", () => {
@@ -223,7 +203,6 @@ describe("the control port", () => {
       ["tier", { fault: "status-503", more: 1 }, 422],
       ["tier", { fault: "status-503", calls: 0 }, 422],
       ["tier", { fault: "reset-on-accept" }, 422],
-      ["all", { fault: "connection-refused", calls: 1 }, 422],
       ["nothing", { fault: "status-503" }, 404],
     ] as const) {
       const reply = await portal(sandbox, "PUT", `/faults/${operation}`, request);
