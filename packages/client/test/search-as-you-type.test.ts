@@ -104,7 +104,7 @@ describe("typing", () => {
     expect(searches()).toEqual([q]);
   });
 
-  test("something else aborts the previous search and drops its results", async () => {
+  test("something else aborts the previous search, even while it waits, and drops its results", async () => {
     answers = [() => new Promise(() => {})];
     box.search({ q: "herat" });
     await pass(0);
@@ -113,6 +113,13 @@ describe("typing", () => {
     expect(last()).toMatchObject({ phase: "typing", query: { q: "kabul" }, results: [] });
     await pass(1_000);
     expect(searches()).toEqual(["herat", "kabul"]);
+    answers = [refused("quota_exhausted", 503, 20)];
+    box.search({ q: "balkh" });
+    await pass(0);
+    expect(last().phase).toBe("waiting");
+    box.type({ q: "balkhi" });
+    await pass(60_000);
+    expect(searches()).toEqual(["herat", "kabul", "balkh", "balkhi"]);
   });
 
   test("white space around the same words begins the pause again", async () => {
@@ -366,6 +373,7 @@ describe("a search", () => {
 test.each([
   ["kabul", true],
   ["https://www.kabul.af/shop?x=1", true],
+  ["a.af", false],
   ["www.a.af", false],
   ["کابل", true],
   ["a-b", true],

@@ -1,7 +1,7 @@
 /**
  * The package at the real service: in a new project that installs it, and in an app with React Native's globals alone, as its old releases have them
- * (AbortController of abort-controller 3, no `atob`) and its new ones. Its fetch (whatwg-fetch, on XMLHttpRequest) has no `Response.body`, and an
- * answer arrives when it has ended.
+ * (AbortController of abort-controller 3, no `atob`). Its fetch (whatwg-fetch, on XMLHttpRequest) has no `Response.body`, and an answer arrives when it
+ * has ended.
  */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { build } from "esbuild";
@@ -145,16 +145,9 @@ class Request {
 }
 let sent: string[] = [];
 
-const WORLDS = {
-  "an old release": `import { AbortController, AbortSignal } from "abort-controller/dist/abort-controller";
-    Object.assign(globalThis, { AbortController, AbortSignal });`,
-  "a new release": "Object.assign(globalThis, { AbortController: native.AbortController });",
-};
-
-describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (release, prepare) => {
+describe("in an app on React Native", () => {
   let app: typeof Package & { readonly AbortController: typeof AbortController };
   let clockMs = 0;
-  const world = release.startsWith("an old") ? "old" : "new";
 
   beforeAll(async () => {
     const globals = {
@@ -163,7 +156,6 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
       performance,
       console,
       XMLHttpRequest: Request,
-      native: { AbortController },
       clock: { leadMs: () => clockMs },
       receive: (loaded: typeof app) => {
         app = loaded;
@@ -174,7 +166,10 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
       "globalThis.self = globalThis; const real = Date.now; Date.now = () => real() + clock.leadMs();",
       context,
     );
-    runInContext(await script(`${prepare}\nimport "whatwg-fetch";`), context);
+    const shims = `import { AbortController, AbortSignal } from "abort-controller/dist/abort-controller";
+      Object.assign(globalThis, { AbortController, AbortSignal });
+      import "whatwg-fetch";`;
+    runInContext(await script(shims), context);
     runInContext("delete Response.prototype.body;", context);
     runInContext(
       await script('import * as all from "../src/index.js"; globalThis.storefront = all;'),
@@ -210,7 +205,7 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
 
   test("can cancel a call, before and while it is made", async () => {
     const control = new app.AbortController();
-    const domain = `held-${world}.af`;
+    const domain = "held.af";
     service.sandbox.control.hold({ operation: "check", asked: { domain } });
     const asked = client().availability({ domain }, { signal: control.signal });
     setTimeout(() => {
@@ -223,7 +218,7 @@ describe.each(Object.entries(WORLDS))("in an app on %s of React Native", (releas
   });
 
   test("gets an error when a call exceeds its deadline", async () => {
-    const domain = `too-slow-${world}.af`;
+    const domain = "too-slow.af";
     service.sandbox.control.hold({ operation: "check", asked: { domain } });
     const asked = client({ timeoutMs: 300 }).availability({ domain });
     await expect(asked).rejects.toMatchObject({ name: "StorefrontProblem", code: "unreachable" });

@@ -1,6 +1,6 @@
 /** All domains, sorted by expiry at first, with search, and the calendar months in which some expire. */
 import { button, byId, element, refill } from "../../storefront/src/element.js";
-import { dayOf, expiring, type Expiring, type Month, monthsAhead, whenOf } from "./expiry.js";
+import { dayOf, expiring, type Expiring, type Month, monthsAhead, whenOf } from "./dates.js";
 import { count, counted, timeOf } from "./figures.js";
 import type { DomainRecord, Domains } from "./staff-api.js";
 import { type Column, table } from "./table.js";

@@ -1,6 +1,6 @@
 /** A button that downloads a list as a CSV file. */
 import { button, element } from "../../storefront/src/element.js";
-import { type StaffApi, StaffProblem } from "./staff-api.js";
+import { type StaffApi, staffProblem } from "./staff-api.js";
 
 type List = Parameters<StaffApi["csv"]>[0];
 
@@ -18,8 +18,7 @@ export function csvButton(api: StaffApi, list: List, signal: AbortSignal): HTMLE
       }, 1_000);
       said.textContent = `Saved as ${list}.csv.`;
     } catch (error) {
-      if (!signal.aborted)
-        said.textContent = error instanceof StaffProblem ? error.message : "The download failed.";
+      if (!signal.aborted) said.textContent = staffProblem(error, "The download failed.").message;
     }
   }
 

@@ -1,4 +1,6 @@
-/** Numbers, terms and times as staff read them. */
+/** Numbers, terms and times as staff read them, and the mean waits between two readings. */
+import type { Overview } from "./staff-api.js";
+
 const whole = new Intl.NumberFormat("en");
 const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
 const dateAndTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
@@ -22,4 +24,29 @@ export function timeOf(instant: string): string {
 /** `25 Nov 2026, 13:05` */
 export function dateAndTimeOf(instant: string): string {
   return dateAndTime.format(Date.parse(instant));
+}
+
+type Lane = keyof Overview["quota"]["lanes"];
+
+export const LANES = [
+  "checkout",
+  "exact",
+  "search",
+  "account",
+  "refresh",
+  "suggestion",
+] as const satisfies readonly Lane[];
+
+type Lanes = { readonly quota: Pick<Overview["quota"], "lanes"> };
+
+/**
+ * Overviews count from startup. The mean wait of each lane's requests served since `before`, in ms; 0 if there
+ * were none.
+ */
+export function meanWaits(now: Lanes, before: Lanes): number[] {
+  return LANES.map((lane) => {
+    const [later, earlier] = [now.quota.lanes[lane], before.quota.lanes[lane]];
+    const served = later.served - earlier.served;
+    return served > 0 ? (later.waitedMsTotal - earlier.waitedMsTotal) / served : 0;
+  });
 }

@@ -4,7 +4,7 @@
  */
 import { byId } from "../../storefront/src/element.js";
 import { type Account, showBalance, showTier } from "./account-view.js";
-import { alarmList } from "./alarms.js";
+import { showAlarms } from "./alarms.js";
 import { showAudit } from "./audit-view.js";
 import { cartsView } from "./carts-view.js";
 import { domainsView } from "./domains-view.js";
@@ -15,7 +15,6 @@ import { poll } from "./poll.js";
 import { previewView } from "./preview-view.js";
 import { pricesView } from "./prices-view.js";
 import { purgeView } from "./purge-view.js";
-import { showNotices } from "./notices-view.js";
 import { savingsView } from "./savings-view.js";
 import {
   type Domains,
@@ -63,8 +62,6 @@ const problem = byId("sign-in-problem", HTMLParagraphElement);
 const dashboard = byId("dashboard", HTMLDivElement);
 const signOut = byId("sign-out", HTMLButtonElement);
 
-const alarms = alarmList();
-
 function askForToken(words: string): void {
   dashboard.hidden = true;
   signOut.hidden = true;
@@ -84,7 +81,7 @@ function run(api: StaffApi, first: Overview): void {
   scrollTo(0, 0);
   const end = new AbortController();
   const notices = noticeBoard();
-  const overview = overviewView(alarms, () => api.history(end.signal));
+  const overview = overviewView(() => api.history(end.signal));
   const showCarts = cartsView(csvButton(api, "promises", end.signal));
   const showDomains = domainsView(csvButton(api, "domains", end.signal));
   const showPrices = pricesView(csvButton(api, "prices", end.signal));
@@ -142,7 +139,6 @@ function run(api: StaffApi, first: Overview): void {
     watch("overview", OVERVIEW_MS, api.overview, (value) => {
       latest = value;
       overview.show(value);
-      showNotices(value.notices);
     }),
     watch("carts", CARTS_MS, api.carts, showCarts),
     watch("audit", AUDIT_MS, api.audit, (value) => showAudit(value, auditCsv)),
@@ -187,7 +183,7 @@ function run(api: StaffApi, first: Overview): void {
     end.abort();
     for (const one of polls) one.stop();
     notices.clear();
-    alarms.show([]);
+    showAlarms([]);
     overview.remove();
     for (const id of FILLED) byId(id, HTMLElement).replaceChildren();
     askForToken(words);

@@ -1,9 +1,8 @@
 /** The current state: charts of up to a day of what staff decide by (the Grafana dashboard has the rest), tables of lanes and operations, credentials, and alarms. */
 import { button, byId, element } from "../../storefront/src/element.js";
-import type { Alarms } from "./alarms.js";
+import { showAlarms, showNotices } from "./alarms.js";
 import { chart } from "./chart.js";
-import { count, counted, timeOf } from "./figures.js";
-import { LANES, meanWaits } from "./recent.js";
+import { count, counted, LANES, meanWaits, timeOf } from "./figures.js";
 import type { History, Overview } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 
@@ -26,7 +25,7 @@ function duration(ms: number): string {
 }
 
 /** `history` asks for the figures of the last day. */
-export function overviewView(alarms: Alarms, history: () => Promise<History>) {
+export function overviewView(history: () => Promise<History>) {
   const quota = chart({
     title: "Quota in use",
     lines: [
@@ -134,7 +133,8 @@ export function overviewView(alarms: Alarms, history: () => Promise<History>) {
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);
-      alarms.show(overview.alarms);
+      showAlarms(overview.alarms);
+      showNotices(overview.notices);
       const mode = byId("mode", HTMLParagraphElement);
       mode.hidden = false;
       mode.textContent = overview.mode === "sandbox" ? "Sandbox" : "Live";

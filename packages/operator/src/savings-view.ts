@@ -2,7 +2,7 @@
 import type { Money } from "../../client/src/client.js";
 import { byId, element } from "../../storefront/src/element.js";
 import { saved, typed, written } from "./amounts.js";
-import { type Ordered, orderedLately } from "./lately.js";
+import { type Ordered, orderedLately } from "./dates.js";
 import type { Domains, Prices, Tier } from "./staff-api.js";
 import { numbers, table, words } from "./table.js";
 

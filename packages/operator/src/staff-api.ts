@@ -1,5 +1,5 @@
-/** The requests of the page, each with the token. Every failure is a StaffProblem with a message for staff. */
-import { shaped } from "../../client/src/problem.js";
+/** The requests of the page, each with the token, and the words for what goes wrong. */
+import { asProblem, problemOf, shaped, StorefrontProblem } from "../../client/src/problem.js";
 import type { StaffComponents } from "../../client/src/staff.js";
 
 type Schemas = StaffComponents["schemas"];
@@ -17,26 +17,21 @@ export type Preview = Schemas["PricePreview"];
 export type Audit = Schemas["Audit"];
 type Purged = Schemas["Purged"];
 
-export class StaffProblem extends Error {
-  override readonly name = "StaffProblem";
-  /** The HTTP status; 0 without an answer. */
-  readonly status: number;
-  /** Seconds after which a retry makes sense, if the service says so. */
-  readonly retryAfter: number | null;
-  /** Whether no request can be answered, not only this one. */
-  readonly isServiceDown: boolean;
-
-  constructor(message: string, status: number, retryAfter: number | null = null, isServiceDown = false) {
-    super(message);
-    this.status = status;
-    this.retryAfter = retryAfter;
-    this.isServiceDown = isServiceDown;
+/**
+ * What went wrong, in words for staff; `otherwise` if that isn't known. `retryAfter`: seconds after which a retry makes sense, null if unknown.
+ * `isServiceDown`: no request can be answered, not only this one.
+ */
+export function staffProblem(error: unknown, otherwise = "Something went wrong.") {
+  const { code, status, retryAfter = null } = asProblem(error);
+  if (code === "shutting_down")
+    return { status, message: "The service is shutting down.", retryAfter, isServiceDown: true };
+  if (status > 0) {
+    const message = WORDS[status] ?? "The service couldn't answer.";
+    return { status, message, retryAfter, isServiceDown: false };
   }
-}
-
-/** Any error as a StaffProblem. */
-export function staffProblem(error: unknown, otherwise = "Something went wrong."): StaffProblem {
-  return error instanceof StaffProblem ? error : new StaffProblem(otherwise, 0);
+  const isServiceDown = code === "unreachable";
+  const message = isServiceDown ? "The service can't be reached." : otherwise;
+  return { status, message, retryAfter, isServiceDown };
 }
 
 export type StaffApi = ReturnType<typeof staffApi>;
@@ -60,9 +55,9 @@ export function staffApi(token: string) {
         ...(sent && { body: sent.text }),
         signal,
       });
-    } catch (error) {
+    } catch (cause) {
       signal.throwIfAborted();
-      throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null, true);
+      throw new StorefrontProblem("unreachable", "", { retryAfter: 5, cause });
     }
     if (!response.ok) throw await problemOf(response);
     return response;
@@ -94,19 +89,6 @@ export function staffApi(token: string) {
     csv: async (list: "domains" | "promises" | "prices" | "audit", signal: AbortSignal): Promise<Blob> =>
       (await send(`/v1/staff/${list}${list === "promises" ? "?limit=1000" : ""}`, signal, "text/csv")).blob(),
   };
-}
-
-async function problemOf(response: Response): Promise<StaffProblem> {
-  const { status, headers } = response;
-  const body: unknown = await response.json().catch(() => null);
-  const isStopping =
-    typeof body === "object" && body !== null && "code" in body && body.code === "shutting_down";
-  const words = isStopping
-    ? "The service is shutting down."
-    : (WORDS[status] ?? "The service couldn't answer.");
-  const seconds = headers.get("retry-after") ?? "";
-  const retryAfter = /^\d{1,6}$/.test(seconds) ? Number(seconds) : null;
-  return new StaffProblem(words, status, retryAfter, isStopping);
 }
 
 const WORDS: Readonly<Record<number, string>> = {

@@ -1,9 +1,8 @@
 /** The operator page's arithmetic: exact amounts, UTC days, and the figures between two readings of the overview. */
 import { describe, expect, test } from "@jest/globals";
 import { coverage, saved, shareOf, signed, typed, written } from "../src/amounts.js";
-import { expiring, monthsAhead } from "../src/expiry.js";
-import { orderedLately } from "../src/lately.js";
-import { meanWaits } from "../src/recent.js";
+import { expiring, monthsAhead, orderedLately } from "../src/dates.js";
+import { meanWaits } from "../src/figures.js";
 
 const usd = (amount: string) => ({ amount, currency: "USD" });
 const NOW = Date.parse("2026-11-21T23:30:00Z");

@@ -526,7 +526,7 @@ describeWithBrowser("the operator page", () => {
     await page.unroute("**/v1/staff/audit");
     await page.clock.fastForward(60_000);
     await hasRecovered();
-    await failing("overview", 503, "1", { code: "shutting_down" });
+    await failing("overview", 503, "1", { code: "shutting_down", detail: "x" });
     await page.clock.fastForward(5_000);
     await waitForText(page, "The service is shutting down.");
     await page.unroute("**/v1/staff/overview");

@@ -15,8 +15,6 @@ export interface Struck {
   };
   /** The path as requested, and the credential. */
   readonly request: { readonly path: string; readonly key: string; readonly secret: string };
-  /** 1 for the first call that this setting applied to. */
-  readonly nth: number;
   readonly ms: number;
   /** The target of redirects to another host. */
   readonly elsewhere: string;
@@ -31,8 +29,8 @@ export type Play = (call: Struck) => void;
 /** How an answer differs from the correct one. */
 interface Message {
   readonly status?: number;
-  /** They can be wrong. Null leaves one out. */
-  readonly headers?: Readonly<Record<string, string | null>>;
+  /** They can be wrong. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
 }
 

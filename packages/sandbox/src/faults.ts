@@ -3,7 +3,7 @@
  * applies before anything arrives, so nothing is counted.
  */
 import type { Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { Response } from "express";
 import { PortalError } from "./facts.js";
 import { type Fault, FAULTS } from "./fault-list.js";
@@ -30,7 +30,6 @@ export interface FaultRequest {
 
 /** Reserved for documentation (RFC 5737), so nothing listens there. */
 const NOWHERE = "http://192.0.2.1";
-const LISTEN_AGAIN_MS = 20;
 
 interface Setting {
   readonly request: FaultRequest;
@@ -42,7 +41,6 @@ interface Setting {
 interface Strike {
   readonly request: FaultRequest;
   readonly play: Play;
-  readonly nth: number;
 }
 
 export class Faults {
@@ -50,8 +48,6 @@ export class Faults {
   readonly #strikes = new WeakMap<Response, Strike>();
   /** Sockets that a fault has written to, so they can't be used for HTTP any more. */
   readonly #spoilt = new WeakSet<Socket>();
-  #shutOrListen = (): void => {};
-  #stopped = false;
 
   /** Replaces the fault of the same target. A fault of an operation takes precedence over one of all requests. */
   set(target: Target, request: FaultRequest): void {
@@ -59,17 +55,13 @@ export class Faults {
     if (fault === undefined) throw new PortalError(422, `there is no fault ${request.fault}`);
     if (typeof fault.play === "string" && target !== "all")
       throw new PortalError(422, `${fault.name} applies before the operation is known: set it for all`);
-    if (fault.play === "refuse" && request.calls !== undefined)
-      throw new PortalError(422, `${fault.name} applies until it is cleared: such calls can't be counted`);
     this.#settings.set(target, { request, fault, struck: 0 });
-    this.#shutOrListen();
   }
 
   /** Without a target: all faults. */
   clear(target?: Target): void {
     if (target === undefined) this.#settings.clear();
     else this.#settings.delete(target);
-    this.#shutOrListen();
   }
 
   /** The faults that are set, with the number of calls or connections that they have applied to, and all that can be set. */
@@ -82,33 +74,14 @@ export class Faults {
     return { active, known: [...FAULTS.values()].map(({ name, kind }) => ({ name, kind })) };
   }
 
-  /** From now on, faults of the connection apply to this server, which must be listening at the address. */
-  guard(server: Server, { port, address }: AddressInfo): void {
-    let isOpening = false;
-    this.#shutOrListen = (): void => {
-      const isShut = this.#stopped || this.#settings.get("all")?.fault.play === "refuse";
-      if (isShut && server.listening) {
-        server.close();
-        server.closeIdleConnections();
-      }
-      if (isShut || server.listening || isOpening) return;
-      isOpening = true;
-      server.listen(port, address);
-    };
-    const settle = (inMs: number) => (): void => {
-      isOpening = false;
-      setTimeout(this.#shutOrListen, inMs).unref();
-    };
-    server.on("listening", settle(0));
-    // Another process may hold the port for a moment.
-    server.on("error", settle(LISTEN_AGAIN_MS));
+  /** From now on, faults of the connection apply to this server. */
+  guard(server: Server): void {
     server.on("connection", (socket: Socket) => {
       const play = this.#settings.get("all")?.fault.play;
       if ((play !== "reset" && play !== "end") || this.#strike("all") === undefined) return;
       if (play === "reset") socket.resetAndDestroy();
       else socket.destroySoon();
     });
-    this.#shutOrListen();
   }
 
   /** Decides whether a fault applies to a call that has been admitted and counted; `operation` is undefined for undocumented requests. */
@@ -117,8 +90,7 @@ export class Faults {
     const play = this.#settings.get(target)?.fault.play;
     if (typeof play !== "function") return;
     const setting = this.#strike(target);
-    if (setting !== undefined)
-      this.#strikes.set(res, { request: setting.request, play, nth: setting.struck });
+    if (setting !== undefined) this.#strikes.set(res, { request: setting.request, play });
   }
 
   /** Sends an answer `ordinarily`, unless a fault applies to its call. */
@@ -129,7 +101,7 @@ export class Faults {
     if (this.#spoilt.has(socket)) socket.destroy();
     const strike = this.#strikes.get(res);
     if (strike === undefined) return ordinarily();
-    const { play, nth, request } = strike;
+    const { play, request } = strike;
     this.#spoilt.add(socket);
     play({
       socket,
@@ -139,7 +111,6 @@ export class Faults {
         key: req.get("X-Service-Key") ?? "",
         secret: req.get("X-Service-Secret") ?? "",
       },
-      nth,
       ms: request.ms ?? (request.fault === "slow" ? 1000 : 200),
       elsewhere: request.elsewhere ?? NOWHERE,
       patch: request.patch,
@@ -148,10 +119,6 @@ export class Faults {
         ordinarily();
       },
     });
-  }
-
-  stop(): void {
-    this.#stopped = true;
   }
 
   /** The fault of this target, if it applies to the call or connection that has just arrived. */

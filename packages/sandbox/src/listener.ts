@@ -1,13 +1,11 @@
 /** One HTTP server. It listens when the promise resolves, answers invalid HTTP with `unreadable`, and closes without waiting for idle sockets. */
 import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Express } from "express";
 
 interface Listener {
   readonly url: string;
   readonly server: Server;
-  readonly address: AddressInfo;
   close(): Promise<void>;
 }
 
@@ -47,13 +45,10 @@ export async function listen(
   return {
     url: `http://${name}:${address.port}`,
     server,
-    address,
     close: () =>
-      new Promise((resolve, reject) => {
-        const { listening } = server;
-        server.close((error) => {
-          if (error === undefined || !listening) resolve();
-          else reject(error);
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
         });
         server.closeAllConnections();
       }),

@@ -107,7 +107,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     options.host ?? "127.0.0.1",
     unreadable,
   );
-  faults.guard(api.server, api.address);
+  faults.guard(api.server);
   const [demo] = config.resellers.map(({ id }) => id);
   const portal =
     options.controlPort === undefined || options.controlPort === null
@@ -131,7 +131,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
     stats: () => control.stats(),
     close: async () => {
-      faults.stop();
       await Promise.all([api.close(), portal?.close()]);
     },
   };

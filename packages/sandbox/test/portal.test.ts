@@ -111,12 +111,6 @@ describe("the account", () => {
     expect((await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Tin" })).status).toBe(422);
   });
 
-  it("has no next tier and needs no more domains at the top tier", async () => {
-    const sandbox = await start();
-    const reply = await get(sandbox, "/account/tier", sandbox.credential("big"));
-    expect(dataOf(reply)).toEqual({ current_tier: "Platinum", next_tier: null, domains_needed: 0 });
-  });
-
   it("pays an overridden price in quotes and checks, and no other account does", async () => {
     const sandbox = await start();
     const price = { tld: ".af", action: "registration", years: 1, amount: "7.77" };
@@ -133,17 +127,6 @@ describe("the account", () => {
     expect((await portal(sandbox, "PUT", "/resellers/demo/prices", { ...price, amount: 7.77 })).status).toBe(
       422,
     );
-  });
-
-  it("sees a name become taken", async () => {
-    const sandbox = await start();
-    await portal(sandbox, "PUT", "/names/kabul.af", { taken: true });
-    expect(dataOf(await post(sandbox, "/domains/check", { domain: "kabul.af" }))).toEqual({
-      domain: "kabul.af",
-      status: "taken",
-      available: false,
-      pricing: null,
-    });
   });
 });
 
