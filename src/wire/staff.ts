@@ -21,9 +21,9 @@ export const originShape = z.strictObject({
 export const record = {
   domain,
   status: z.string().meta({ example: "active" }).nullable(),
-  registeredAt: dateTime.nullable(),
-  expiresAt: dateTime.nullable(),
-  autoRenew: z.boolean().nullable(),
+  registeredAt: dateTime.meta({ example: "2024-05-02T00:00:00.000Z" }).nullable(),
+  expiresAt: dateTime.meta({ example: "2027-05-02T00:00:00.000Z" }).nullable(),
+  autoRenew: z.boolean().meta({ example: true }).nullable(),
   nameservers: z.array(z.string().meta({ example: "ns1.example.net" })),
 };
 const signedAmount = z

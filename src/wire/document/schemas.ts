@@ -88,8 +88,8 @@ export function namedSchemas(): JsonObject {
 }
 
 /** An example of a named schema, made of the examples of its parts. */
-export function exampleOf(name: SchemaName): unknown {
-  return made(z.toJSONSchema(SHAPES[name]));
+export function exampleOf(name: SchemaName): JsonObject {
+  return Object.assign({}, made(z.toJSONSchema(SHAPES[name])));
 }
 
 function made(schema: z.core.JSONSchema._JSONSchema | undefined): unknown {

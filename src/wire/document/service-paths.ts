@@ -17,7 +17,7 @@ function health(description: string, statuses: readonly string[]) {
     allOf: [schemaRef("Health")],
     properties: { status: { enum: statuses } },
   };
-  const example = Object.assign({}, exampleOf("Health"), { status: statuses[0] });
+  const example = { ...exampleOf("Health"), status: statuses[0] };
   return { description, content: { type: "application/health+json", schema, example } };
 }
 

@@ -20,6 +20,23 @@ const availability = operation({
   problems: ASKING,
 });
 
+const PRICE = { amount: "24.99", currency: "USD" };
+const AS_OF = "2026-03-01T09:30:00.000Z";
+/** The name under another TLD, still waiting for the registry. */
+const UNKNOWN = {
+  ...exampleOf("Availability"),
+  domain: "kabul.com.af",
+  unicodeName: "kabul.com.af",
+  tld: ".com.af",
+  status: "unknown",
+  available: false,
+  price: null,
+  renewal: null,
+  asOf: null,
+  retryAfter: 5,
+  kept: true,
+};
+
 const STREAM = [
   "Server-sent events (WHATWG HTML). Each `result` event is an Availability with an `id`, sent as soon as it is known. The last event, `done`,",
   'is `{"complete": true}`, or false if a status is still unknown. The stream waits up to 30 seconds for names that need the upstream. With',
@@ -56,7 +73,10 @@ const search = operation({
     description:
       "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
     content: [
-      { schema: "Search" },
+      {
+        schema: "Search",
+        example: { ...exampleOf("Search"), results: [exampleOf("Availability"), UNKNOWN], complete: false },
+      },
       {
         type: "text/event-stream",
         schema: { type: "string", description: STREAM },
@@ -70,6 +90,15 @@ const search = operation({
   problems: [...LOCAL, "Unavailable"],
 });
 
+const PROMOTED = {
+  tld: ".af",
+  action: "registration",
+  years: 1,
+  price: { amount: "22.50", currency: "USD" },
+  promotion: { id: "nowruz", regular: PRICE, until: "2026-03-27T00:00:00.000Z" },
+};
+const RENEWAL = { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } };
+
 const prices = operation({
   id: "listPrices",
   tag: "visitors",
@@ -77,7 +106,7 @@ const prices = operation({
   parameters: queryOf(pricesQuery),
   answer: {
     description: "The prices.",
-    content: { schema: "PriceList" },
+    content: { schema: "PriceList", example: { asOf: AS_OF, prices: [PROMOTED, RENEWAL] } },
     cache: cacheControlLike(
       String.raw`^(?:public, max-age=\d+, stale-while-revalidate=\d+|no-store)$`,
       "public, max-age=300, stale-while-revalidate=3600",
@@ -93,9 +122,28 @@ const quote = operation({
   tag: "visitors",
   summary: "The price of one action.",
   parameters: queryOf(quoteQuery),
-  answer: { description: "The price.", content: { schema: "Quote" } },
+  answer: {
+    description: "The price.",
+    content: { schema: "Quote", example: { ...RENEWAL, asOf: AS_OF, stale: false } },
+  },
   problems: ASKING,
 });
+
+/** A line that has no price, and says why. */
+const PROBLEM = {
+  domain: "gold.af",
+  tld: ".af",
+  action: "renewal",
+  years: 1,
+  price: null,
+  status: "not_checked",
+  premium: true,
+  asOf: AS_OF,
+  problem: {
+    code: "upstream_contract",
+    detail: "This is a premium name, and the registry service has no price for this action on it.",
+  },
+};
 
 const quotes = operation({
   id: "quoteCart",
@@ -103,10 +151,20 @@ const quotes = operation({
   summary: "Price and sign a cart.",
   description:
     "Names to be registered are checked again if necessary. A line that can't be priced has its own problem; the others are priced and signed. The request fails only if no line could be answered.",
-  body: { schema: "QuoteRequest" },
+  body: {
+    schema: "QuoteRequest",
+    example: { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
+  },
   answer: {
     description: "The priced cart, with its lines in the order of the request.",
-    content: { schema: "Quotes" },
+    content: {
+      schema: "Quotes",
+      example: {
+        ...exampleOf("Quotes"),
+        items: [exampleOf("QuoteLine"), PROBLEM],
+        validUntil: "2026-03-01T09:45:00.000Z",
+      },
+    },
   },
   problems: [...ASKING, "PayloadTooLarge", "UnsupportedMediaType"],
 });
