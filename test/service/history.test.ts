@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { createHistory, type FiguresSource } from "../../src/staff/history.js";
 import { perLane } from "../../src/quota/lane.js";
 import { openApiDocument } from "../../src/wire/document.js";
-import { historyShape } from "../../src/wire/operators.js";
+import { historyShape } from "../../src/wire/overview.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, startService } from "../support/service.js";
