@@ -63,28 +63,6 @@ function open(client = 0): Promise<OpenStream> {
 }
 
 describe("an event stream", () => {
-  test("starts immediately with a comment, and has another one every 15 seconds", async () => {
-    const stream = await open();
-    await until(() => stream.comments() === 1);
-    await clock.advance(14_999);
-    await clock.advance(1);
-    await until(() => stream.comments() === 2);
-    await clock.advance(15_000);
-    await until(() => stream.comments() === 3);
-    expect(stream.events).toEqual([]);
-  });
-
-  test("carries events with and without an id", async () => {
-    const stream = await open();
-    opened[0]?.send({ id: "a.1", event: "result", data: { text: "two\nlines" } });
-    opened[0]?.send({ event: "done", data: {} });
-    await stream.atLeast(2);
-    expect(stream.events).toEqual([
-      { id: "a.1", event: "result", data: { text: "two\nlines" } },
-      { id: undefined, event: "done", data: {} },
-    ]);
-  });
-
   test("ends after its maximum duration", async () => {
     const stream = await open();
     await clock.advance(LONGEST_MS - 1);
@@ -92,12 +70,6 @@ describe("an event stream", () => {
     await clock.advance(1);
     expect(opened[0]?.signal.aborted).toBe(true);
     await stream.whole();
-  });
-
-  test("ends when all streams are ended", async () => {
-    const both = [await open(1), await open(2)];
-    streams.endAll();
-    for (const stream of both) await stream.whole();
   });
 
   test("whose client has gone ends, keeps no timer and sends nothing more", async () => {
