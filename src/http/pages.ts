@@ -8,11 +8,10 @@ import { fileURLToPath } from "node:url";
 import type { IRouter, Request, Response } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
-import type { MissingPage } from "./edge/problems.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { PageData } from "../wire/pages.js";
 import { CHECKOUT_PATH, type DemoCheckout } from "./checkout.js";
-import { route } from "./routes.js";
+import { formBody, route } from "./routes.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
@@ -71,7 +70,7 @@ interface PageSettings {
 }
 
 /** Adds the pages; returns the 404 page for browsers. */
-export function addPages(router: IRouter, settings: PageSettings): MissingPage {
+export function addPages(router: IRouter, settings: PageSettings): StaticFile {
   const { storefront, embed, demoCheckout } = settings;
   const shown = [
     "operator",
@@ -148,7 +147,8 @@ function addCheckout(router: IRouter, pageOf: PageOf, demoCheckout: DemoCheckout
   };
   route(router, CHECKOUT_PATH, {
     GET: (request, response) => show(request, response, { kind: "nothing" }),
-    FORM: async (request, response) => show(request, response, await demoCheckout(request.body)),
+    body: formBody,
+    POST: async (request, response) => show(request, response, await demoCheckout(request.body)),
   });
 }
 
