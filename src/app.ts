@@ -5,7 +5,7 @@ import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
 import { ownUrl } from "./fleet/address.js";
 import { createFollower } from "./fleet/follower.js";
-import { addressOf, isHandedOn } from "./http/edge/client.js";
+import { isHandedOn } from "./http/edge/client.js";
 import { createColdLimit } from "./http/edge/cold-limit.js";
 import { asks, createAccessLog } from "./http/edge/context.js";
 import { createProxyWatch } from "./http/edge/proxy-watch.js";
@@ -104,7 +104,7 @@ export function createApp(settings: AppSettings): App {
     accessLog,
     proxyWatch: proxy.watch,
     onProblem,
-    handOn: follower && follower.handOn(addressOf),
+    handOn: follower && follower.handOn,
     insteadOfFailing: follower && follower.insteadOfFailing,
   });
   /**

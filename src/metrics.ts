@@ -33,11 +33,12 @@ export function createMetrics(): Metrics {
     help: "Requests answered with 500.",
     registers: [registry],
   });
-  const sentAgain = new Map<string, number>();
-  const counter = registerFor(Counter);
-  counter("http_sent_again_total", "route", "Finished answers sent again, by route.", () =>
-    Object.fromEntries(sentAgain),
-  );
+  const sentAgain = new Counter({
+    name: "http_sent_again_total",
+    help: "Finished answers sent again, by route.",
+    labelNames: ["route"],
+    registers: [registry],
+  });
   const calls = new Histogram({
     name: "upstream_call_duration_seconds",
     help: "Duration of upstream calls, by operation and outcome.",
@@ -70,12 +71,14 @@ export function createMetrics(): Metrics {
       requests.observe({ route, method, status }, durationMs / 1000);
       if (status === 500) internalErrors.inc();
     },
-    sentAgain: (route) => void sentAgain.set(route, (sentAgain.get(route) ?? 0) + 1),
+    sentAgain: (route) => {
+      sentAgain.inc({ route });
+    },
     upstreamCall: (operation, outcome, durationMs) => {
       calls.observe({ operation, outcome }, durationMs / 1000);
     },
     gauge: registerFor(Gauge),
-    counter,
+    counter: registerFor(Counter),
     text: () => {
       scrapes.inc();
       return registry.metrics();

@@ -9,7 +9,7 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from "exp
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { PROBLEMS, ServiceError, unavailable } from "../errors.js";
-import { wasHandedOn } from "../http/edge/client.js";
+import { addressOf, wasHandedOn } from "../http/edge/client.js";
 import { CLIENT_FIELDS, FRESH_FOR, isNotModified, isPublic } from "../http/edge/answers.js";
 import type { Fleet, Member } from "./lease.js";
 
@@ -51,8 +51,8 @@ export interface Follower {
   accept(request: IncomingMessage): void;
   /** Whether this replica answers the request itself: as the owner, or because it is none of the owner's. */
   isOwn(request: Pick<IncomingMessage, "url">): boolean;
-  /** Hands on what this replica doesn't answer itself. `addressOf` is the visitor's address. */
-  handOn(addressOf: (request: Request) => string): RequestHandler;
+  /** Hands on what this replica doesn't answer itself. */
+  readonly handOn: RequestHandler;
   /** Sends a kept answer that is still fresh in place of a 503: the owner may have changed, and not know yet what the former one knew. */
   readonly insteadOfFailing: ErrorRequestHandler;
   /** Whether the owner was reached when a request was last handed on; null: none was. */
@@ -161,7 +161,7 @@ export function createFollower(
       wasHandedOn(request, address);
     },
     isOwn,
-    handOn: (addressOf) => (request, response, next) => {
+    handOn(request, response, next) {
       if (isOwn(request)) return next();
       const taken = fleet.role() === "owner" ? takingOver() : null;
       if (taken !== null) return void taken.then(() => next());

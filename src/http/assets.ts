@@ -64,7 +64,7 @@ export function createAssets(
         GET: (request, response) => {
           const file = find([request.params["path"]].flat().join("/"));
           if (file === undefined) throw new ServiceError("not_found", "There is nothing at this address.");
-          return file.send(request, response);
+          return file(request, response);
         },
       });
     },

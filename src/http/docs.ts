@@ -51,7 +51,7 @@ SwaggerUIBundle({
 /** `describe` resolves with the document. Everything is prepared on first request, because that takes longer than the rest of startup. */
 export function addDocs(router: IRouter, describe: () => Promise<object>): void {
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
-  let page: ReturnType<typeof pageSender> | null = null;
+  let page: StaticFile | null = null;
   let document: StaticFile | null = null;
 
   route(router, "/openapi.json", {
@@ -60,7 +60,7 @@ export function addDocs(router: IRouter, describe: () => Promise<object>): void 
         type: JSON_TYPE,
         cacheControl: "no-store",
       });
-      return document.send(request, response);
+      return document(request, response);
     },
   });
   route(router, "/docs", {

@@ -86,15 +86,8 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
       setMaxListeners(0, over.signal);
       const stream: Open = { client, endsAt: clock.monotonic() + longestMs, over };
       streams.add(stream);
-      // Events of one turn of the event loop are sent as one packet. Not with `cork`: Node 22 and 24 end a corked answer before its last chunks.
-      let gathered = "";
-      const flush = (): void => {
-        if (gathered !== "" && !response.destroyed && !response.writableEnded) response.write(gathered);
-        gathered = "";
-      };
       const write = (text: string): void => {
-        if (gathered === "") setImmediate(flush);
-        gathered += text;
+        if (!response.destroyed && !response.writableEnded) response.write(text);
       };
       const cancelEnd = clock.after(longestMs, () => {
         over.abort();
@@ -120,9 +113,7 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
           write(frameOf(event));
         },
         end: () => {
-          const rest = gathered;
-          gathered = "";
-          response.end(rest);
+          response.end();
           return closed;
         },
       };

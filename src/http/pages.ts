@@ -9,11 +9,10 @@ import type { IRouter, Request, Response } from "express";
 import helmet from "helmet";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
-import type { MissingPage } from "./edge/problems.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { PageData } from "../wire/pages.js";
 import { CHECKOUT_PATH, type DemoCheckout } from "./checkout.js";
-import { route } from "./routes.js";
+import { formBody, route } from "./routes.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
@@ -34,7 +33,10 @@ interface PageSources {
 }
 
 /** Sends a page under a Content-Security-Policy of its own. helmet's default one upgrades insecure requests, which breaks pages on a plain-http host. */
-export function pageSender(file: StaticFile, { pictures = [], forms = "'none'" }: PageSources = {}) {
+export function pageSender(
+  file: StaticFile,
+  { pictures = [], forms = "'none'" }: PageSources = {},
+): StaticFile {
   const setPolicy = helmet.contentSecurityPolicy({
     useDefaults: false,
     directives: {
@@ -48,17 +50,15 @@ export function pageSender(file: StaticFile, { pictures = [], forms = "'none'" }
       frameAncestors: ["'none'"],
     },
   });
-  return async (request: Request, response: Response): Promise<void> => {
+  return async (request, response) => {
     await new Promise<void>((set) => {
       setPolicy(request, response, () => {
         set();
       });
     });
-    await file.send(request, response);
+    await file(request, response);
   };
 }
-
-type PageSender = ReturnType<typeof pageSender>;
 
 function sourceOf(address: string): string {
   return address.startsWith("/") ? "'self'" : new URL(address).origin;
@@ -81,34 +81,21 @@ interface PageSettings {
 }
 
 /** Adds the pages; returns the 404 page for browsers. */
-export function addPages(
-  router: IRouter,
-  { storefront, embed, checkoutUrl, demoCheckout, retail }: PageSettings,
-): MissingPage {
-  const pages = [
+export function addPages(router: IRouter, settings: PageSettings): StaticFile {
+  const { storefront, embed, demoCheckout } = settings;
+  const shown = [
     "operator",
     "missing",
     ...(storefront ? ["storefront"] : []),
     ...(demoCheckout ? ["checkout"] : []),
   ];
-  const isShown = (path: string): boolean =>
-    !path.includes("/") || pages.some((page) => path.startsWith(`${page}/`));
-  const files = readFiles(isShown);
-  const isPage = (path: string): boolean => path.endsWith(".html");
-  const assets = createAssets(() => new Map([...files].filter(([path]) => !isPage(path))), {
+  const files = readFiles((path) => !path.includes("/") || shown.some((page) => path.startsWith(`${page}/`)));
+  const assets = createAssets(() => new Map([...files].filter(([path]) => !path.endsWith(".html"))), {
     prefix: "/assets/",
     otherwise: "no-store",
   });
 
-  /** The page with its `{{slots}}` filled in. */
-  function pageOf(
-    name: string,
-    {
-      fill = {},
-      sources = {},
-      status = 200,
-    }: { fill?: Readonly<Record<string, string>>; sources?: PageSources; status?: number } = {},
-  ): PageSender {
+  function pageOf(name: string, { fill = {}, sources = {}, status = 200 }: PageOptions = {}): StaticFile {
     const file = files.get(`${name}/index.html`);
     if (file === undefined) throw new Error(`there is no page ${name} in dist; run npm run build`);
     const html = assets
@@ -117,7 +104,32 @@ export function addPages(
     return pageSender(staticFile(html, { type: file.type, status, cacheControl: "no-store" }), sources);
   }
 
-  const storefrontOf = ({ shop, catalog }: ReturnType<PageSettings["retail"]>): PageSender =>
+  if (storefront) addStorefront(router, pageOf, settings);
+  route(router, "/staff", { GET: pageOf("operator") });
+  if (demoCheckout !== null) addCheckout(router, pageOf, demoCheckout);
+  if (embed) addEmbed(router);
+  const icon = readFileSync(join(PAGES, "favicon.ico"));
+  route(router, "/favicon.ico", {
+    GET: staticFile(icon, { type: "image/x-icon", cacheControl: "no-store" }),
+  });
+  assets.serve(router);
+  return pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
+}
+
+interface PageOptions {
+  /** What its `{{slots}}` are filled with. */
+  readonly fill?: Readonly<Record<string, string>>;
+  readonly sources?: PageSources;
+  readonly status?: number;
+}
+type PageOf = (name: string, options?: PageOptions) => StaticFile;
+
+function addStorefront(
+  router: IRouter,
+  pageOf: PageOf,
+  { checkoutUrl, demoCheckout, retail }: PageSettings,
+): void {
+  const storefrontOf = ({ shop, catalog }: ReturnType<PageSettings["retail"]>): StaticFile =>
     pageOf("storefront", {
       fill: {
         checkout: inAttribute(checkoutUrl ?? ""),
@@ -129,35 +141,26 @@ export function addPages(
         ...(checkoutUrl !== null && { forms: sourceOf(checkoutUrl) }),
       },
     });
-  if (storefront) {
-    let shown = retail();
-    let page = storefrontOf(shown);
-    route(router, "/", {
-      GET: (request, response) => {
-        if (shown !== retail()) page = storefrontOf((shown = retail()));
-        return page(request, response);
-      },
-    });
-  }
-  route(router, "/staff", { GET: pageOf("operator") });
-  if (demoCheckout !== null) {
-    const show = (request: Request, response: Response, view: PageData["view"]): Promise<void> => {
-      const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
-      return pageOf("checkout", { fill: embedded("view", view), status })(request, response);
-    };
-    route(router, CHECKOUT_PATH, {
-      GET: (request, response) => show(request, response, { kind: "nothing" }),
-      FORM: async (request, response) => show(request, response, await demoCheckout(request.body)),
-    });
-  }
-  if (embed) addEmbed(router);
-  const icon = staticFile(readFileSync(join(PAGES, "favicon.ico")), {
-    type: "image/x-icon",
-    cacheControl: "no-store",
+  let shown = retail();
+  let page = storefrontOf(shown);
+  route(router, "/", {
+    GET: (request, response) => {
+      if (shown !== retail()) page = storefrontOf((shown = retail()));
+      return page(request, response);
+    },
   });
-  route(router, "/favicon.ico", { GET: (request, response) => icon.send(request, response) });
-  assets.serve(router);
-  return pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
+}
+
+function addCheckout(router: IRouter, pageOf: PageOf, demoCheckout: DemoCheckout): void {
+  const show = (request: Request, response: Response, view: PageData["view"]): Promise<void> => {
+    const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
+    return pageOf("checkout", { fill: embedded("view", view), status })(request, response);
+  };
+  route(router, CHECKOUT_PATH, {
+    GET: (request, response) => show(request, response, { kind: "nothing" }),
+    body: formBody,
+    POST: async (request, response) => show(request, response, await demoCheckout(request.body)),
+  });
 }
 
 /** One address for good, so it is asked for again after five minutes. */
@@ -167,7 +170,7 @@ function addEmbed(router: IRouter): void {
     cacheControl: "public, max-age=300",
   });
   route(router, "/embed.js", {
-    GET: (request, response) => script.send(request, response.set("Access-Control-Allow-Origin", "*")),
+    GET: (request, response) => script(request, response.set("Access-Control-Allow-Origin", "*")),
   });
 }
 

@@ -12,10 +12,8 @@ export type Handler = (request: Request, response: Response) => unknown;
 
 interface Methods {
   readonly GET?: Handler;
-  /** Receives the body as parsed JSON, unless `body` is another parser. */
   readonly POST?: Handler;
-  /** A POST from an HTML form, with its fields as the body; replaces `POST`. */
-  readonly FORM?: Handler;
+  /** Parses the body of a POST. Default: as JSON. */
   readonly body?: RequestHandler;
   /** Middleware that runs before each method except OPTIONS. */
   readonly before?: readonly RequestHandler[];
@@ -28,7 +26,7 @@ export function route(
 ): void {
   const allowed = [
     ...(methods.GET ? ["GET", "HEAD"] : []),
-    ...(methods.POST || methods.FORM ? ["POST"] : []),
+    ...(methods.POST ? ["POST"] : []),
     "OPTIONS",
   ].join(", ");
   const at = router.route(path);
@@ -41,7 +39,6 @@ export function route(
   });
   if (methods.GET) at.get(...before, methods.GET);
   if (methods.POST) at.post(...before, body, methods.POST);
-  if (methods.FORM) at.post(...before, formBody, methods.FORM);
   at.all(() => {
     throw new ServiceError("method_not_allowed", `Allowed here: ${allowed}.`, {
       headers: { Allow: allowed },
@@ -100,7 +97,8 @@ function bodyOf(type: string, limit: number, parser: Parser, required?: "require
 /** The largest JSON body or form. */
 const MAX_BODY_BYTES = 32 * 1024;
 const jsonBody = bodyOf("application/json", MAX_BODY_BYTES, express.json);
-const formBody = bodyOf("application/x-www-form-urlencoded", MAX_BODY_BYTES, (options) =>
+/** Reads the fields of an HTML form. */
+export const formBody = bodyOf("application/x-www-form-urlencoded", MAX_BODY_BYTES, (options) =>
   express.urlencoded({ ...options, extended: false }),
 );
 /** Reads the body as text. */

@@ -25,10 +25,11 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
   const late = new BoundedMap<string, { readonly id: string; readonly act: () => Promise<void> }>(MAX_LATE);
   let made = 0;
 
-  function write(id: string, act: () => Promise<void>, onFailure?: () => void): Promise<void> {
+  /** `failure`: the event that is logged if it fails. */
+  function write(id: string, act: () => Promise<void>, failure?: string): Promise<void> {
     late.delete(id);
     return act().catch(() => {
-      onFailure?.();
+      if (failure !== undefined) log.error(failure, { reason: "redis" });
       late.set(id, { id, act });
     });
   }
@@ -53,7 +54,7 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
     };
   }
 
-  function lines(name: string, most: number, keptMs: number, onFailure?: () => void) {
+  function lines(name: string, most: number, keptMs: number, failure?: string) {
     const key = `${PREFIX}${name}`;
     return {
       append(line: string): Promise<void> {
@@ -63,7 +64,7 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
           await link.command("LTRIM", key, -most, -1).catch(() => null);
           await link.command("PEXPIRE", key, keptMs).catch(() => null);
         };
-        return write(`${key} ${(made += 1)}`, push, onFailure);
+        return write(`${key} ${(made += 1)}`, push, failure);
       },
       async load(): Promise<string[]> {
         const loaded: string[] = [];
@@ -77,8 +78,8 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
     } satisfies Lines;
   }
 
-  function records<T>(name: string, kind: RecordKind<T>, onFailure: () => void): Records<T> {
-    const { append, load } = lines(name, kind.most, kind.keptMs, onFailure);
+  function records<T>(name: string, kind: RecordKind<T>): Records<T> {
+    const { append, load } = lines(name, kind.most, kind.keptMs, `${name}.failed`);
     return {
       append: (record) => append(JSON.stringify(record)),
       load: async () => (await load()).flatMap((line) => kind.parse(line) ?? []),
@@ -87,12 +88,8 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
 
   return {
     saved,
-    acts: records("audit", acts, () => {
-      log.error("audit.failed", { reason: "redis" });
-    }),
-    carts: records("carts", signedCarts, () => {
-      log.error("carts.failed", { reason: "redis" });
-    }),
+    acts: records("audit", acts),
+    carts: records("carts", signedCarts),
     history: lines("history", MAX_HISTORY, DAY_MS),
   };
 }

@@ -5,7 +5,7 @@ import { parseJson } from "../json.js";
 import { type Lane, perLane } from "../quota/lane.js";
 import type { Lines } from "../store.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { historyShape } from "../wire/operators.js";
+import type { historyShape } from "../wire/overview.js";
 
 export interface History {
   /** Starts recording; returns a function that stops it. */

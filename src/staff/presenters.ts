@@ -17,7 +17,6 @@ import { oldest, type KnownQuote, type PriceList } from "../retail/price-list.js
 import type { PricePromise, PromisedLine } from "../retail/promise.js";
 import type { Balance, Tier, UnreadableRecord } from "../upstream/contract.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { auditShape } from "../wire/operators.js";
 import type { endedEpochShape } from "../wire/overview.js";
 import type * as staff from "../wire/staff.js";
 import type { Act } from "./audit.js";
@@ -207,7 +206,7 @@ export function presentPriceChange({ evidence, atMs }: NotedChange): AnswerOf<ty
   };
 }
 
-export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> {
+export function presentAudit(acts: readonly Act[]): AnswerOf<typeof staff.auditShape> {
   return {
     acts: acts.map(({ id, whenMs, who, what, subject, outcome, times }) => ({
       id,

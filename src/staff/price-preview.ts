@@ -10,7 +10,7 @@ import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig } from "../retail/price-file/parse.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { pricePreviewShape } from "../wire/operators.js";
+import type { pricePreviewShape } from "../wire/staff.js";
 import { presentPriced } from "./presenters.js";
 
 interface PreviewParts {

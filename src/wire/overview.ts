@@ -1,4 +1,4 @@
-/** The shape of the overview for staff. */
+/** The shapes of the overview for staff, and of its history. */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
@@ -199,3 +199,25 @@ export const overviewShape = z
       ),
   })
   .describe("The state of quota, lanes, caches, upstream and credentials.");
+
+const perMinute = z.array(count);
+const perMinuteIfAny = z.array(z.number().min(0).nullable());
+
+export const historyShape = z
+  .strictObject({
+    everyMs: count,
+    at: z.array(dateTime),
+    used: perMinute,
+    budget: perMinute,
+    waitMs: z
+      .strictObject(perLane(() => perMinute))
+      .describe("The mean wait of the requests served in that minute, by lane."),
+    hitRate: perMinuteIfAny.describe(
+      "The share of lookups answered without a call; null if there were none.",
+    ),
+    meanMs: perMinuteIfAny,
+    p95Ms: perMinuteIfAny,
+    failed: perMinute.describe("Failed calls of the preceding ten minutes."),
+    calls: perMinute.describe("All calls of the preceding ten minutes."),
+  })
+  .describe("Figures of the service for the last day, one row per minute, as columns of equal length.");

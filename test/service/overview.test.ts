@@ -4,7 +4,7 @@ import { perLane } from "../../src/quota/lane.js";
 import { createHistory, type FiguresSource } from "../../src/staff/history.js";
 import { createRecentCalls } from "../../src/upstream/recent-calls.js";
 import { openApiDocument } from "../../src/wire/document.js";
-import { historyShape } from "../../src/wire/operators.js";
+import { historyShape } from "../../src/wire/overview.js";
 import { overviewShape } from "../../src/wire/overview.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";

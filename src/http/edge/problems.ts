@@ -9,9 +9,7 @@ import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "../../wire/problem-kinds.js";
 import { JSON_TYPE, PROBLEM_TYPE, sendJson } from "./answers.js";
-
-/** The page for browsers that open an address where there is nothing. */
-export type MissingPage = (request: Request, response: Response) => Promise<void>;
+import type { StaticFile } from "./static-files.js";
 
 /** Whole seconds, rounded up so that a retry at that second isn't too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
@@ -22,7 +20,7 @@ export function retryAfterSeconds(retryAfterMs: number): number {
 export function problemHandler(
   log: Log,
   onProblem: (code: ErrorCode) => void,
-  missing: MissingPage,
+  missing: StaticFile,
 ): ErrorRequestHandler {
   return async (error: unknown, request: Request, response: Response, next) => {
     const problem = serviceErrorOf(error);

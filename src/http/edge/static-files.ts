@@ -4,10 +4,8 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Request, Response } from "express";
 import { type Answer, send } from "./answers.js";
 
-export interface StaticFile {
-  /** Sends it in the smallest form that the client accepts. */
-  send(request: Request, response: Response): Promise<void>;
-}
+/** Sends the file in the smallest form that the client accepts. */
+export type StaticFile = (request: Request, response: Response) => Promise<void>;
 
 interface FileOptions extends Pick<Answer, "type" | "cacheControl"> {
   /** Default: 200. */
@@ -42,14 +40,12 @@ export function staticFile(
     return body.length < plain.length ? body : plain;
   }
 
-  return {
-    async send(request, response) {
-      response.vary("Accept-Encoding").status(status);
-      const coding = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
-      const body = coding === undefined ? plain : await bodyIn(coding);
-      if (coding !== undefined && body !== plain) response.set("Content-Encoding", coding);
-      // An error must not be answered with 304.
-      send(response, { body, type, cacheControl, tagged: status === 200 });
-    },
+  return async (request, response) => {
+    response.vary("Accept-Encoding").status(status);
+    const coding = CODING_NAMES.find((name) => request.acceptsEncodings(name) === name);
+    const body = coding === undefined ? plain : await bodyIn(coding);
+    if (coding !== undefined && body !== plain) response.set("Content-Encoding", coding);
+    // An error must not be answered with 304.
+    send(response, { body, type, cacheControl, tagged: status === 200 });
   };
 }

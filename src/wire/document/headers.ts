@@ -9,16 +9,14 @@ export function optional(header: JsonObject): JsonObject {
   return { ...header, required: false };
 }
 
-export function cacheControl(value: string): JsonObject {
-  return field("Who may cache the answer, and for how long.", { type: "string", const: value }, value);
-}
+const CACHEABLE = "Who may cache the answer, and for how long.";
 
 /** For an answer that caches may keep until a promotion changes it. */
 export function cacheControlLike(pattern: string, example: string): JsonObject {
-  return field("Who may cache the answer, and for how long.", { type: "string", pattern }, example);
+  return field(CACHEABLE, { type: "string", pattern }, example);
 }
 
-export const NO_STORE = cacheControl("no-store");
+export const NO_STORE = field(CACHEABLE, { type: "string", const: "no-store" }, "no-store");
 /** For an answer that can be an event stream. */
 export const STORED_NOWHERE: JsonObject = {
   ...NO_STORE,

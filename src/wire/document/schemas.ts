@@ -2,7 +2,6 @@
 import { z } from "zod";
 import * as customer from "../customers.js";
 import * as overview from "../overview.js";
-import * as operator from "../operators.js";
 import * as service from "../service.js";
 import * as staff from "../staff.js";
 import * as visitor from "../visitors.js";
@@ -40,11 +39,11 @@ const SHAPES = {
   Alarm: overview.alarmShape,
   Notices: overview.noticesShape,
   Overview: overview.overviewShape,
-  PreviewedPrice: operator.previewedPriceShape,
-  PricePreview: operator.pricePreviewShape,
-  Act: operator.actShape,
-  Audit: operator.auditShape,
-  History: operator.historyShape,
+  PreviewedPrice: staff.previewedPriceShape,
+  PricePreview: staff.pricePreviewShape,
+  Act: staff.actShape,
+  Audit: staff.auditShape,
+  History: overview.historyShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
   KeySet: service.keySetShape,
