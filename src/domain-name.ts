@@ -38,6 +38,7 @@ const MAX_INPUT_LENGTH = 2048;
 // Longer than any realistic spelling of a name of 253 characters, and short enough for the slowest paths of tr46.
 const MAX_HOST_LENGTH = 1024;
 
+/** It maps the case itself; lower-casing first would accept more. */
 const STRICT = {
   checkHyphens: true,
   checkBidi: true,
@@ -58,14 +59,6 @@ const DOTS =
 const ROOT_DOT = /\.$/;
 /** Marks of direction at a dot, which editors of right-to-left text add. */
 const MARKS_AT_DOT = /\p{Bidi_Control}*\.\p{Bidi_Control}*/gu;
-
-/**
- * Lower-case letters, digits and hyphens in labels of 1 to 63 characters, without a hyphen at either end or as third and fourth character.
- * UTS 46 doesn't change such a name.
- */
-const PLAIN_HOST = /^(?:(?!..--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$))+$/;
-const ASCII = /^[\x21-\x7e]*$/;
-const A_LABEL = /xn--/i;
 
 /** What comes along when a name is copied: white space, invisible characters, quotes, brackets, emphasis, and the punctuation of a sentence. */
 const SURROUNDING =
@@ -88,21 +81,6 @@ const BAD_DIRECTION: Why = [
 ];
 /** The dot, and characters that UTS 46 leaves out. */
 const MAPPED = /\.|(?![\u200C\u200D])\p{Default_Ignorable_Code_Point}/u;
-
-/** Strict UTS 46, or null. ASCII without A-labels only has to be lower-cased, which is much faster. */
-function strictAscii(host: string): string | null {
-  if (!isSimple(host)) return toASCII(host, STRICT);
-  const lower = host.toLowerCase();
-  return isPlainHost(lower) ? lower : null;
-}
-
-function isPlainHost(host: string): boolean {
-  return host.length <= 253 && PLAIN_HOST.test(host);
-}
-
-function isSimple(host: string): boolean {
-  return ASCII.test(host) && !A_LABEL.test(host);
-}
 
 function withoutSurrounding(text: string): string {
   let [from, to] = [0, text.length];
@@ -142,9 +120,7 @@ function hostIn(text: string, field: string): { host: string; isBare: boolean } 
 }
 
 function whyInvalid(host: string): Why {
-  const relaxed = isSimple(host)
-    ? host.toLowerCase()
-    : toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
+  const relaxed = toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
   if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return whyMalformed(host);
   const labels = relaxed.split(".");
   if (labels.includes(""))
@@ -238,10 +214,8 @@ export function parseSearchTerm(text: string, soldTlds: readonly string[], field
 }
 
 function canonicalInput(text: string, field: string): { ascii: string; isBare: boolean } {
-  if (isPlainHost(text)) return { ascii: text, isBare: true };
   const { host, isBare } = hostIn(text, field);
-  // UTS 46 maps the case itself; lower-casing first would accept more.
-  const ascii = strictAscii(host);
+  const ascii = toASCII(host, STRICT);
   if (ascii === null) throw invalidField(field, ...whyInvalid(host));
   const forbidden = ascii.includes("xn--") ? forbiddenInHost(ascii) : null;
   if (forbidden !== null) throw invalidField(field, ...containsForbidden(forbidden));
@@ -282,14 +256,14 @@ export function isInScript({ unicode }: DomainName, scripts: readonly Script[]):
 export function domainNameUnder(label: string, tld: string): DomainName | null {
   const ascii = label + tld;
   if (label.includes(".") || AF_SUFFIXES.has(ascii)) return null;
-  if (strictAscii(ascii) !== ascii) return null;
+  if (toASCII(ascii, STRICT) !== ascii) return null;
   const name = make(label, tld);
   return label.includes("xn--") && forbiddenInHost(ascii) !== null ? null : name;
 }
 
 /** A label in any script under a TLD, or null if they don't form a name. */
 export function nameOf(label: string, tld: string): DomainName | null {
-  const ascii = strictAscii(label);
+  const ascii = toASCII(label, STRICT);
   return ascii === null ? null : domainNameUnder(ascii, tld);
 }
 
@@ -300,7 +274,7 @@ export function nameOf(label: string, tld: string): DomainName | null {
 export function canonicalHost(text: string): string | null {
   if (text.length > MAX_HOST_LENGTH) return null;
   const host = text.trim().replace(DOTS, ".").replace(ROOT_DOT, "");
-  const ascii = isPlainHost(host) ? host : lenientAscii(host);
+  const ascii = lenientAscii(host);
   if (ascii === null) return null;
   const labels = ascii.split(".");
   // A numeric last label makes it an IP address.

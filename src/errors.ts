@@ -68,11 +68,7 @@ export class ServiceError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, detail: string, extras: ErrorExtras = {}) {
-    const { stackTraceLimit } = Error;
-    // A stack trace would be a fifth of the cost of a refusal, and isn't logged.
-    if (code !== "internal") Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`);
-    Error.stackTraceLimit = stackTraceLimit;
     this.name = "ServiceError";
     this.code = code;
     this.detail = detail;

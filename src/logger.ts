@@ -1,6 +1,6 @@
 /** The only user of winston: JSON lines on stdout, each an event with explicitly chosen fields, so that nothing is logged by accident. */
 import winston from "winston";
-import { currentIds, type RequestIds } from "./request-ids.js";
+import { currentIds } from "./request-ids.js";
 
 /** Winston's levels. Nothing is logged at http, verbose and silly. */
 export const LOG_LEVELS = ["error", "warn", "info", "http", "verbose", "debug", "silly"] as const;
@@ -37,17 +37,6 @@ export function createLog(level: LogLevel): ProcessLog {
   process.stdout.on("error", () => {});
   const log = createLogger(level);
   const announcer = createLogger("info");
-  const children = new WeakMap<RequestIds, winston.Logger>();
-
-  /** The logger of the request that is being served. */
-  function current(): winston.Logger {
-    const ids = currentIds();
-    if (ids === null) return log;
-    const { requestId, trace } = ids;
-    const child = children.get(ids) ?? log.child({ requestId, ...(trace && { traceId: trace.id }) });
-    children.set(ids, child);
-    return child;
-  }
 
   let dropped = 0;
   function reportDropped(): void {
@@ -57,7 +46,7 @@ export function createLog(level: LogLevel): ProcessLog {
 
   function write(logger: winston.Logger, lineLevel: LogLevel, event: string, fields?: LogFields): void {
     if (process.stdout.writableLength <= MAX_BUFFERED_BYTES) {
-      logger.log({ ...fields, level: lineLevel, message: event });
+      logger.log({ ...idsOfLine(), ...fields, level: lineLevel, message: event });
       return;
     }
     if (dropped === 0) process.stdout.once("drain", reportDropped);
@@ -66,7 +55,7 @@ export function createLog(level: LogLevel): ProcessLog {
   const at = (lineLevel: LogLevel) =>
     log.isLevelEnabled(lineLevel)
       ? (event: string, fields?: LogFields) => {
-          write(current(), lineLevel, event, fields);
+          write(log, lineLevel, event, fields);
         }
       : () => {};
 
@@ -85,6 +74,12 @@ export function createLog(level: LogLevel): ProcessLog {
         });
       }),
   };
+}
+
+function idsOfLine(): LogFields {
+  const ids = currentIds();
+  if (ids === null) return {};
+  return { requestId: ids.requestId, ...(ids.trace && { traceId: ids.trace.id }) };
 }
 
 const { combine, timestamp, printf } = winston.format;

@@ -54,7 +54,7 @@ export const handedPlace = z.object({
 type HandedPlace = z.infer<typeof handedPlace>;
 
 /** The coming calls, as seen by a visitor who is refused now. */
-export interface Outlook {
+interface Outlook {
   readonly now: number;
   readonly plan: Plan;
   readonly windowMs: number;

@@ -76,8 +76,7 @@ function byPrice(evidence: Evidence, check: Checked): Decision {
   if (own === "other currency") return { kind: "unpriced", nameKind: "ordinary", why: "currency" };
   if (isOfOneYear(evidence, check)) return byQuote(evidence);
   if (own !== "different") return own;
-  const quote = evidence.quote(years);
-  if (quote === undefined || quote.askedAt < quotedSince) return ask("quote", years, quotedSince);
+  if ((evidence.quote(years)?.askedAt ?? -Infinity) < quotedSince) return ask("quote", years, quotedSince);
   const premium: Decision = { kind: "priced", nameKind: "premium", wholesale, needsQuote: true };
   if (years === 1) return premium;
   const other = evidence.check(otherYears);
@@ -92,8 +91,8 @@ function byPrice(evidence: Evidence, check: Checked): Decision {
 }
 
 /** Whether a check for a longer term shows the ordinary price of one year, because the upstream ignores the term. It then says nothing else. */
-function isOfOneYear({ years, quote }: Evidence, { wholesale }: Checked): boolean {
-  const ofYear = years === 1 ? undefined : quote(1);
+function isOfOneYear({ quote }: Evidence, { wholesale }: Checked): boolean {
+  const ofYear = quote(1);
   return ofYear?.isCurrent === true && sameWholesale(ofYear.wholesale, wholesale);
 }
 
@@ -119,9 +118,7 @@ function compare(
   if (isWithin(check, quote) || (isWithin(quote, check) && !wasOrdinary))
     return check.wholesale.currency === quote.wholesale.currency ? "different" : "other currency";
   // The one that was known before the other, since it may turn out to be the same after it; the quote rather than the check, for all who wait for it.
-  const quoteFirst =
-    quote.sameSince <= check.askedAt || (quote.askedAt < check.askedAt && check.sameSince > quote.askedAt);
-  return quoteFirst
+  return quote.sameSince <= check.askedAt
     ? { ...ask("quote", years, justAfter(check.answeredAt)), isContested: true }
     : ask("check", years, justAfter(quote.answeredAt));
 }

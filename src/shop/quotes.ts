@@ -37,7 +37,7 @@ export interface Cart {
   readonly promise: SignedPromise | null;
 }
 
-export interface PricedCart {
+interface PricedCart {
   readonly lines: readonly CartLine[];
   /** Signs the lines that have a price. */
   sign(): Cart;

@@ -26,7 +26,7 @@ interface Call<T> extends UpstreamRequest {
   readonly ifAbsent?: T;
 }
 
-export interface CallHealth {
+interface CallHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
   /** Whether the last call of an operation failed; one that was made before its last success doesn't count. */
@@ -36,7 +36,7 @@ export interface CallHealth {
 }
 
 /** What background work does about failures. */
-export interface Trials {
+interface Trials {
   /** Operations whose last call failed, and how long until each should have a trial request, in ms. */
   pending(): readonly { readonly operation: Operation; readonly inMs: number }[];
   /** Calls `act` after each failure. */

@@ -39,8 +39,6 @@ interface CircuitSettings {
  * many to be a coincidence.
  */
 const FAILURES_TO_OPEN = 5;
-/** Keeps operations that failed together from being half-open together. */
-const JITTER = 0.1;
 /**
  * The time between two trial requests, as a part of `halfOpenAfterMs`: by default 3.75 s, or 12 s once an outage has lasted half a minute. If calls
  * are rejected rather than failing, only the first trial comes after 3.75 s, because rejections may never end.
@@ -177,7 +175,7 @@ class OperationCircuit implements Circuit {
         this.#count(outcome);
       } else {
         outage.by = outcome;
-        outage.halfOpenAtMs = this.#halfOpenAtMs();
+        outage.halfOpenAtMs = this.#settings.clock.monotonic() + this.#settings.halfOpenAfterMs;
       }
     };
   }
@@ -199,16 +197,11 @@ class OperationCircuit implements Circuit {
     this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });
     this.#outage = {
       by: outcome,
-      halfOpenAtMs: this.#halfOpenAtMs(),
+      halfOpenAtMs: now + this.#settings.halfOpenAfterMs,
       lastTrialAtMs: now,
       turnAtMs: -Infinity,
       trialsUnderWay: 0,
     };
-  }
-
-  #halfOpenAtMs(): number {
-    const { clock, halfOpenAfterMs } = this.#settings;
-    return clock.monotonic() + halfOpenAfterMs * (1 - JITTER * Math.random());
   }
 
   #close(): void {

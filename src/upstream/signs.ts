@@ -8,8 +8,7 @@ import { flagOf } from "./values.js";
 import { normalized, normalizedSet } from "./vocabulary.js";
 
 /** `flag`: something says "premium", and nothing else is odd. `price`: there is another price. `unclear`: it may be premium at another price. */
-export const SIGNS = ["flag", "price", "unclear"] as const;
-export type Sign = (typeof SIGNS)[number];
+export type Sign = "flag" | "price" | "unclear";
 
 /** The words that staff see. */
 export const describeSign = (sign: Sign): string => `a sign of premium (${sign})`;

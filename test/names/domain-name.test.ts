@@ -1,7 +1,5 @@
 /** What counts as a domain name, its canonical form, and the reasons for refusals. */
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
-import { toASCII } from "tr46";
 import {
   canonicalHost,
   type DomainName,
@@ -230,30 +228,4 @@ describe("a host name that the upstream sends", () => {
       expect(canonicalHost(text)).toBeNull();
     },
   );
-});
-
-describe("parsing plain names without tables", () => {
-  const strict = {
-    checkHyphens: true,
-    checkBidi: true,
-    checkJoiners: true,
-    useSTD3ASCIIRules: true,
-    verifyDNSLength: true,
-    transitionalProcessing: false,
-    ignoreInvalidPunycode: false,
-  };
-  const letters = fc.array(fc.constantFrom(...Array.from("abxnAZ09--..é")), { minLength: 1, maxLength: 70 });
-
-  test("gives the same labels as UTS 46", () => {
-    fc.assert(
-      fc.property(letters, (characters) => {
-        const text = characters.join("").replaceAll(".", "");
-        const ascii = toASCII(text, strict);
-        const read = (): string => parseSearchTerm(text, [".af"], "q").label;
-        if (text === "" || ascii === null) expect(read).toThrow(ServiceError);
-        else expect(read()).toBe(ascii);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
 });

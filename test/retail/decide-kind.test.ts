@@ -82,12 +82,23 @@ describe("a name for one year", () => {
       seen("20.00", 5, { isCurrent: false }),
       asks("quote"),
     ],
-    ["with another price than an earlier quote", seen("90.00", 10), seen("20.00", 5), asks("quote")],
+    [
+      "with another price than an earlier quote",
+      seen("90.00", 10),
+      seen("20.00", 5),
+      { ...asks("quote"), isContested: true },
+    ],
     ["with another price than a later quote", seen("90.00", 10), seen("20.00", 15), asks("check")],
     [
       "whose outdated check differs from the quote",
       seen("90.00", 1, { isCurrent: false }),
       seen("20.00", 5),
+      asks("check"),
+    ],
+    [
+      "whose outdated check lies between two equal quotes",
+      seen("90.00", 10, { isCurrent: false }),
+      seen("20.00", 15, { sameSince: 5 }),
       asks("check"),
     ],
     [
@@ -123,16 +134,24 @@ describe("a name for one year", () => {
     const quote = { ...seen("20.00", 15, { sameSince: 5 }), wholesale };
     expect(decided(1, { 1: seen("20.00", 10) }, { 1: quote })).toMatchObject({
       kind: "unpriced",
+      nameKind: "ordinary",
       why: "currency",
     });
   });
 
-  test.each(["flag", "price", "unclear"] as const)("has no ordinary price beside the sign %s", (sign) => {
-    const check = seen("20.00", 10, { sign });
-    expect(decided(1, { 1: check }, { 1: seen("20.00", 5) })).toMatchObject({
-      kind: "unpriced",
-      why: "sign",
-    });
+  test("has to be checked first", () => {
+    expect(decided(1, {}, { 1: seen("20.00", 5) })).toMatchObject(asks("check"));
+  });
+
+  test.each([
+    ["flag", "20.00", "premium"],
+    ["price", "20.00", "ordinary"],
+    ["price", "90.00", "ordinary"],
+    ["unclear", "90.00", "premium"],
+  ] as const)("has no price beside the sign %s, at %s", (sign, amount, nameKind) => {
+    const check = seen(amount, 10, { sign });
+    const quote = seen("20.00", 15, { sameSince: 5 });
+    expect(decided(1, { 1: check }, { 1: quote })).toEqual({ kind: "unpriced", nameKind, why: "sign" });
   });
 
   test("is premium at its own price if a flag says so too", () => {
@@ -146,9 +165,12 @@ describe("a name for one year", () => {
       asks("check"),
     );
     const earlier = { kind: "premium", askedAt: 9 } as const;
-    expect(decided(1, { 1: seen("20.00", 10) }, { 1: seen("20.00", 5) }, { last: earlier })).toEqual(
-      ordinary("20.00"),
-    );
+    const same = { kind: "ordinary", askedAt: 12 } as const;
+    for (const other of [earlier, same])
+      expect(decided(1, { 1: seen("20.00", 10) }, { 1: seen("20.00", 5) }, { last: other })).toEqual(
+        ordinary("20.00"),
+      );
+    expect(decided(1, { 1: seen("20.00", 10) }, {}, { last })).toMatchObject(asks("quote"));
   });
 
   test("is signed only by a recent check, and by a recent quote if that says as much", () => {
@@ -181,6 +203,7 @@ describe("a name for two years", () => {
       { 2: seen("90.00", 10), 1: seen("50.00", 5) },
       asks("check", 1),
     ],
+    ["that is premium needs a check for one year", { 2: seen("90.00", 10) }, asks("check", 1)],
     [
       "that costs more than one is premium at that price",
       { 2: seen("90.00", 10), 1: seen("50.00", 20) },
@@ -195,11 +218,30 @@ describe("a name for two years", () => {
     expect(decided(2, checks, quotes)).toMatchObject(expected);
   });
 
+  test("has no price if one year costs another currency", () => {
+    const euros = { ...seen("50.00", 20), wholesale: parseWholesale("50.00", "EUR") ?? usd("1.00") };
+    expect(decided(2, { 2: seen("90.00", 10), 1: euros }, quotes)).toMatchObject({
+      kind: "unpriced",
+      why: "term",
+    });
+  });
+
+  test("whose check shows the price of one needs a recent quote for two", () => {
+    const checks = { 2: seen("20.00", 10) };
+    expect(decided(2, checks, { 1: quotes[1] })).toMatchObject(asks("quote", 2));
+    const old = { ...quotes[2], isCurrent: false };
+    expect(decided(2, checks, { 1: quotes[1], 2: old })).toMatchObject(asks("quote", 2));
+    expect(decided(2, checks, quotes, { quotedSince: 51 })).toMatchObject({ ...asks("quote", 2), since: 51 });
+  });
+
   test("where one year isn't sold is compared with three", () => {
     const sold = { 2: quotes[2], 3: seen("56.00", 50, { sameSince: 1 }) };
     const of = (three: string) =>
       decided(2, { 2: seen("90.00", 10), 3: seen(three, 20) }, sold, { otherYears: 3 });
     expect(of("110.00")).toEqual(premium("90.00"));
     expect(of("90.00")).toMatchObject({ kind: "unpriced", why: "term" });
+    const checks = { 2: seen("56.00", 10), 3: seen("56.00", 20) };
+    expect(decided(2, checks, sold, { otherYears: 3 })).toEqual(ordinary("38.00", true));
+    expect(decided(2, checks, { 2: sold[2] }, { otherYears: 3 })).toMatchObject(asks("quote", 3));
   });
 });
