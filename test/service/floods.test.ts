@@ -1,11 +1,11 @@
 /** Hostile clients of a service in a process of its own: they cost bounded memory and descriptors, and others are answered in the meantime. */
-import { afterEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { Agent } from "node:http";
 import { connect, type Socket } from "node:net";
 import { processes } from "../support/processes.js";
 import { CLOSE, get } from "../support/raw.js";
-import { asker, type ServiceProcess, until } from "../support/service.js";
+import { asker, type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
 
 const MAX_RSS_MB = 600;
 const SPARE_DESCRIPTORS = 100;
@@ -16,7 +16,6 @@ const BURST = 600;
 /** Memory and descriptors are read from /proc. */
 const onLinux = existsSync("/proc/self/fd") ? describe : describe.skip;
 
-const here = processes();
 const sockets = new Set<Socket>();
 afterEach(() => {
   for (const socket of sockets) socket.destroy();
@@ -61,8 +60,44 @@ const ROUTES = [
 ];
 
 onLinux("a hostile client", () => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  let service: ServiceProcess;
+  beforeAll(() => {
+    folder = temporaryFolder();
+    service = spawnService({
+      STATE_DIR: folder.path,
+      CLIENT_RATE_PER_MINUTE: "1000000000",
+      SHUTDOWN_GRACE_MS: "300",
+    });
+  });
+  afterAll(async () => {
+    service.child.kill("SIGKILL");
+    await service.exited;
+    folder.remove();
+  });
+
+  test("that opens many connections while the service is busy keeps nobody from an answer: they wait, as many as the system allows, and are then served", async () => {
+    const port = await service.listening;
+    // More than Node's default backlog.
+    const clients = Math.min(BURST, Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8")));
+    let [connected, served] = [0, 0];
+    service.child.kill("SIGSTOP");
+    for (let client = 0; client < clients; client += 1) {
+      const socket = open(port, "127.0.0.1").setEncoding("latin1");
+      socket.once("data", (text: string) => {
+        if (text.startsWith("HTTP/1.1 200 ")) served += 1;
+      });
+      socket.once("connect", () => {
+        connected += 1;
+        socket.write(get("/livez"));
+      });
+    }
+    // A dropped connection would be retried, but in vain while the process is stopped.
+    await until(() => connected === clients, "every connection").finally(() => service.child.kill("SIGCONT"));
+    await until(() => served === clients, "every answer");
+  });
+
   test("that never reads, or sends and reads slowly, costs bounded memory and descriptors, and keeps neither others from an answer nor the service from stopping", async () => {
-    const service = here.start({ CLIENT_RATE_PER_MINUTE: "1000000000", SHUTDOWN_GRACE_MS: "300" });
     const port = await service.listening;
     const ask = asker(port, new Agent({ keepAlive: false }));
     expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
@@ -86,31 +121,11 @@ onLinux("a hostile client", () => {
     });
     expect(await service.stop()).toBe(0);
   });
-
-  test("that opens many connections while the service is busy keeps nobody from an answer: they wait, as many as the system allows, and are then served", async () => {
-    const service = here.start();
-    const port = await service.listening;
-    // More than Node's default backlog.
-    const clients = Math.min(BURST, Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8")));
-    let [connected, served] = [0, 0];
-    service.child.kill("SIGSTOP");
-    for (let client = 0; client < clients; client += 1) {
-      const socket = open(port, "127.0.0.1").setEncoding("latin1");
-      socket.once("data", (text: string) => {
-        if (text.startsWith("HTTP/1.1 200 ")) served += 1;
-      });
-      socket.once("connect", () => {
-        connected += 1;
-        socket.write(get("/livez"));
-      });
-    }
-    // A dropped connection would be retried, but in vain while the process is stopped.
-    await until(() => connected === clients, "every connection").finally(() => service.child.kill("SIGCONT"));
-    await until(() => served === clients, "every answer");
-  });
 });
 
 onLinux("a log that nobody reads", () => {
+  const here = processes();
+
   test("costs bounded memory, and says how many lines are missing", async () => {
     const service = here.start({ CLIENT_RATE_PER_MINUTE: "1000000000" });
     const port = await service.listening;
