@@ -1,7 +1,9 @@
 /** The staff API, by scope. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
 import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
 
 const NOW = "2026-03-20T00:00:00.000Z";
@@ -169,25 +171,10 @@ describe("the staff API", () => {
   test("returns an overview of the service", async () => {
     await service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/v1/availability?domain=kabul.af");
-    const { body } = await read("/v1/staff/overview");
-    const count = expect.any(Number);
-    const pool = {
-      entries: count,
-      bound: count,
-      inflight: 0,
-      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count },
-    };
-    const lane = {
-      queued: 0,
-      served: count,
-      refused: count,
-      left: count,
-      retried: 0,
-      retriedServed: 0,
-      waitedMsTotal: count,
-      longestWaitMs: count,
-    };
-    expect(body).toEqual({
+    const answer = await read("/v1/staff/overview");
+    matchesDocument(openApiDocument({ version: "1" }), "get", "/v1/staff/overview", answer);
+    const idle = { queued: 0, retried: 0 };
+    expect(answer.body).toMatchObject({
       mode: "sandbox",
       quota: {
         used: service.calls(),
@@ -196,30 +183,14 @@ describe("the staff API", () => {
         windowMs: 60_000,
         largestWindowToday: service.calls(),
         pausedForMs: 0,
-        lanes: {
-          checkout: lane,
-          exact: lane,
-          search: lane,
-          account: lane,
-          refresh: lane,
-          suggestion: lane,
-        },
+        lanes: { checkout: idle, exact: idle, search: idle, account: idle, refresh: idle, suggestion: idle },
         waits: {
-          retryAfter: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
-          reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
+          retryAfter: { count: 0 },
+          reservations: { made: 0 },
           refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
-          idleCalls: 0,
-          refusedAgoMs: null,
         },
       },
-      rateLimited: { requests: count, cold: 0 },
-      caches: { availability: pool, prices: pool, tier: pool, account: pool },
-      upstream: {
-        lastSuccessAt: NOW,
-        lastFailureAt: null,
-        openCircuits: [],
-        recent: { windowMs: 600_000, operations: expect.any(Array) },
-      },
+      upstream: { lastSuccessAt: NOW, lastFailureAt: null, openCircuits: [] },
       // Another preset has shapes that count as unexpected.
       unexpected: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
@@ -227,13 +198,10 @@ describe("the staff API", () => {
       prices: {
         sold: 28,
         known: 28,
-        doubtful: expect.any(Number),
-        epochsEnded: expect.any(Array),
         config: { fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), since: NOW, faults: [] },
       },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
-      saved: { cache: count, coalesced: count, refusedLocally: count },
-      owner: { role: "alone", since: expect.any(String) },
+      owner: { role: "alone" },
       proxy: "fits",
       alarms: [],
       notices: { on: false, waiting: 0, last: [] },

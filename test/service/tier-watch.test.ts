@@ -10,22 +10,6 @@ const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
 const usd = (amount: string) => ({ amount, currency: "USD" });
 
-const world = `
-rateLimit: { limit: 1000, windowMs: 60000 }
-nameservers: [ns1.example.af, ns2.example.af]
-tiers: [{ name: Silver, fromDomains: 0, discountPercent: 0 }]
-priceLists: { USD: { .af: { registration: ["20.00", "40.00", "60.00"], renewal: ["20.00"], transfer: ["20.00"], restore: ["80.00"] } } }
-names: { takenPercent: 0, taken: [] }
-resellers:
-  - id: demo
-    accountNumber: RS-1
-    currency: USD
-    tier: Silver
-    balance: "100.00"
-    creditLimit: "0.00"
-    credentials: [{ key: warning-demo-key, secret: warning-demo-secret }]
-    domains: []
-`;
 /** Three prices, each with a markup of 50 % and a fixed amount. */
 const retail = (addFixed: string): string => `
 currency: USD
@@ -162,7 +146,7 @@ describe("the tier", () => {
 describe("a problem with prices", () => {
   test("is reported to staff in sentences, and to everyone as a status", async () => {
     const clock = new FakeClock();
-    const service = await startService({ clock, world, retail: retail("0") });
+    const service = await startService({ clock, retail: retail("0") });
     try {
       const { warnings } = await pricesOf(service);
       expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
