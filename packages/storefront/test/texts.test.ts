@@ -27,9 +27,11 @@ describe("what people type", () => {
     ["https://kabul.com:8080/", name("https://kabul.com:8080/", "kabul.af")],
     ["shop@kabul.com", name("shop@kabul.com")],
     ["kabul. af", name("kabul.af")],
+    ["kabul - herat", name("kabul-herat")],
     ["10.0.0.1", name("10.0.0.1", "10.af")],
     ["Green tea. ", name("Greentea.", "Green-tea")],
     ["\u200Fکابل\u200F.af", name("کابل.af")],
+    ["\u200Cکابل\u200C", name("کابل")],
     ["می\u200Cخواهم", name("می\u200Cخواهم", "میخواهم")],
     ["علي", name("علي", "علی")],
     ["KABUL۲۴", name("KABUL۲۴", "kabul24")],
@@ -37,11 +39,13 @@ describe("what people type", () => {
     ["کابل٢٤", name("کابل٢٤", "کابل۲۴")],
     ["کابل24", name("کابل24")],
     ["شركت من", name("شركتمن", "شركت-من", "شرکتمن")],
+    ["https://كابل.af/", name("https://كابل.af/", "کابل.af")],
     ["kabul, herat", list(["kabul.af", "herat.af"])],
     ["kabul\nherat.com.af\r\n\r\nbalkh", list(["kabul.af", "herat.com.af", "balkh.af"])],
     ["کابل، هرات؛ بلخ", list(["کابل.af", "هرات.af", "بلخ.af"])],
     ["a.af b.com.af\tc.af", list(["a.af", "b.com.af", "c.af"])],
     ["Kabul, kabul.af, KABUL", list(["kabul.af"])],
+    ["my shop, your shop", list(["myshop.af", "yourshop.af"])],
     [
       Array.from({ length: 25 }, (_, at) => `n${at}`).join(","),
       list(
@@ -60,6 +64,7 @@ describe("what people type", () => {
   test.each([
     ["kabul", "kabul", SOLD],
     ["https://www.kabul.org.af/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["KABUL.af", "kabul", SOLD],
     ["kabul.org.af:443", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
     ["https://me:secret@kabul.org.af/", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
   ])("gets a row for each TLD, the exact one first: %j", (q, label, tlds) => {
