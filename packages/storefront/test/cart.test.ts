@@ -17,6 +17,7 @@ import {
   confirm,
   done,
   focusedId,
+  moveTo,
   openShop,
   put,
   read,
@@ -37,11 +38,6 @@ describeWithBrowser("the cart", () => {
   const goOn = (page: Page) => page.getByRole("button", { name: "Go to checkout" });
   const promise = (page: Page) => page.locator("#cart-promise");
   const remove = (page: Page, domain: string) => page.locator(`[data-remove="${domain}"]`);
-  async function moveTo(page: Page, target: string, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
-    for (let presses = 0; (await focusedId(page)) !== target && presses < 30; presses += 1)
-      await page.keyboard.press(key);
-    expect(await focusedId(page)).toBe(target);
-  }
   const atCheckout = (page: Page) => page.locator("#lines tr").first().waitFor();
   async function secondTab(page: Page): Promise<Page> {
     const other = await page.context().newPage();
