@@ -144,6 +144,13 @@ export async function confirm(page: Page, becomes: string): Promise<void> {
 
 export const focusedId = (page: Page): Promise<unknown> => page.evaluate("focused().id");
 
+/** Presses the key until what has this id has the focus. */
+export async function moveTo(page: Page, id: string, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
+  for (let presses = 0; (await focusedId(page)) !== id && presses < 30; presses += 1)
+    await page.keyboard.press(key);
+  expect(await focusedId(page)).toBe(id);
+}
+
 /** What is asked for by searches, or names, that can call the upstream: grows from now on. */
 export function requestsOf(page: Page, path: string): string[] {
   const asked: string[] = [];

@@ -117,7 +117,41 @@ const CANNOT_COPE = new Set([
   "checkYears ignored",
 ]);
 
-test.each(openPoints().filter(({ name }) => !NEEDS_MORE.includes(name)))(
+/** Each shows whatever the others are. */
+const TOGETHER = [
+  "envelope",
+  "takenStatus",
+  "takenPricing",
+  "checkEcho",
+  "recordFields",
+  "dates",
+  "autoRenew",
+  "nameservers",
+  "statusWords",
+  "tierFields",
+  "quoteEcho",
+  "listWrapper",
+  "listOrder",
+  "listPaging",
+] as const satisfies readonly Switch[];
+
+test("recognizes each setting of what every answer shows", async () => {
+  const most = Math.max(...TOGETHER.map((name) => OPEN_POINTS[name].settings.length));
+  for (let nth = 0; nth < most; nth += 1) {
+    const chosen = TOGETHER.map((name) => {
+      const { settings } = OPEN_POINTS[name];
+      return [name, settings[nth % settings.length]] as const;
+    });
+    const { result } = await probeWith(shapeSettings(Object.fromEntries(chosen)));
+    for (const [name, setting] of chosen)
+      expect(pointOf(result, name)).toMatchObject({ point: name, fits: [setting], copes: true });
+    expect(result.verdict).toBe("copes");
+  }
+});
+
+const APART = new Set<Switch>([...NEEDS_MORE, ...TOGETHER]);
+
+test.each(openPoints().filter(({ name }) => !APART.has(name)))(
   "recognizes each setting of $name",
   async ({ name, point: { settings } }) => {
     for (const setting of settings) {

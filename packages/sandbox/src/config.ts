@@ -167,13 +167,9 @@ export function parseWorld(text: string): Parsed {
   return { ok: false, faults };
 }
 
-export function parseConfig(text: string, origin: string): Config {
-  const result = parseWorld(text);
+export function readConfig(file: string): Config {
+  const result = parseWorld(readFileSync(file, "utf8"));
   if (result.ok) return result.world;
   const lines = result.faults.map((fault) => `  ${fault}`);
-  throw new Error(`${origin} is not a valid sandbox configuration:\n${lines.join("\n")}`);
-}
-
-export function readConfig(file: string): Config {
-  return parseConfig(readFileSync(file, "utf8"), file);
+  throw new Error(`${file} is not a valid sandbox configuration:\n${lines.join("\n")}`);
 }

@@ -1,8 +1,10 @@
-/** Changes while the API runs: credentials are created and revoked, and access, tiers and prices change. */
-import { describe, expect, it } from "@jest/globals";
+/** What changes while the API runs: credentials, access, tiers, prices, names and orders, also later; and single answers that are delayed and reordered. */
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import type { Sandbox } from "../src/sandbox.js";
+import type { Delivered, Sandbox } from "../src/sandbox.js";
+import { FakeClock } from "../../../test/support/fake-clock.js";
 import {
+  authHeaders,
   balance,
   call,
   closeAfterEach,
@@ -12,20 +14,41 @@ import {
   get,
   portal,
   post,
+  type Reply,
   start,
 } from "./client.js";
 
+const TERM = { tld: ".af", action: "registration", years: 1 } as const;
+const usd = (amount: string) => ({ amount, currency: "USD" });
+
 closeAfterEach();
 
-async function priceOf(sandbox: Sandbox, years = 1, as = sandbox.credential()): Promise<unknown> {
+let clock: FakeClock;
+let sandbox: Sandbox;
+beforeEach(async () => {
+  clock = new FakeClock();
+  sandbox = await start({
+    rateLimit: { limit: 1000, windowMs: 60_000 },
+    now: () => clock.monotonic(),
+    after: (delayMs, run) => clock.after(delayMs, run),
+  });
+});
+const check = (domain: string, years = 1): Promise<Reply> =>
+  post(sandbox, "/domains/check", { domain, years });
+const checked = async (domain: string, years = 1) => dataOf(await check(domain, years));
+const quoted = async (term: object = TERM) => dataOf(await post(sandbox, "/pricing", term))["pricing"];
+
+const silver = usd("20.21");
+const gold = usd("18.92");
+
+async function priceOf(years = 1, as = sandbox.credential()): Promise<unknown> {
   return dataOf(await post(sandbox, "/pricing", { tld: ".af", action: "registration", years }, as))[
     "pricing"
   ];
 }
 
 describe("credentials", () => {
-  it("are created while the sandbox runs, and only for a reseller that exists and has API access", async () => {
-    const sandbox = await start();
+  test("are created while the sandbox runs, and only for a reseller that exists and has API access", async () => {
     const reply = await portal(sandbox, "POST", "/credentials", { reseller: "euro" });
     expect(reply.status).toBe(201);
     const fresh = credentialShape.parse(reply.json);
@@ -37,8 +60,7 @@ describe("credentials", () => {
     expect((await portal(sandbox, "POST", "/credentials", { reseller: "locked" })).status).toBe(409);
   });
 
-  it("overlap after a rotation until the old one is revoked", async () => {
-    const sandbox = await start();
+  test("overlap after a rotation until the old one is revoked", async () => {
     const old = sandbox.control.createCredential("demo");
     const reply = await portal(sandbox, "POST", `/credentials/${old.key}/rotate`);
     const fresh = credentialShape.parse(reply.json);
@@ -49,30 +71,27 @@ describe("credentials", () => {
     expect((await balance(sandbox, fresh)).status).toBe(200);
   });
 
-  it("don't overlap when the rotation revokes the old one, and a revoked one can't be rotated", async () => {
-    const sandbox = await start();
+  test("don't overlap when the rotation revokes the old one, and a revoked one can't be rotated", async () => {
     const old = sandbox.control.createCredential("demo");
     await portal(sandbox, "POST", `/credentials/${old.key}/rotate`, { revokeOld: true });
     expect(failureOf(await balance(sandbox, old))).toBe("401 credentials_revoked");
     expect((await portal(sandbox, "POST", `/credentials/${old.key}/rotate`)).status).toBe(409);
   });
 
-  it("that are revoked aren't reported as such to a caller with a wrong secret", async () => {
-    const sandbox = await start();
+  test("that are revoked aren't reported as such to a caller with a wrong secret", async () => {
     const { key } = sandbox.control.createCredential("demo");
     sandbox.control.revoke(key);
     expect(failureOf(await balance(sandbox, { key, secret: "wrong" }))).toBe("401 invalid_credentials");
   });
 
-  it("are random on each start unless the configuration specifies them", async () => {
+  test("are random on each start unless the configuration specifies them", async () => {
     const [one, two] = [await start(), await start()];
     expect(one.credential("big").secret).not.toBe(two.credential("big").secret);
     expect(one.credential()).toEqual(two.credential("demo"));
     expect(() => one.credential("nobody")).toThrow("nobody");
   });
 
-  it("have their own allowlist, which a rotation copies and an empty list removes", async () => {
-    const sandbox = await start();
+  test("have their own allowlist, which a rotation copies and an empty list removes", async () => {
     const old = sandbox.control.createCredential("demo");
     const path = `/credentials/${old.key}/allowlist`;
     expect(
@@ -90,19 +109,17 @@ describe("credentials", () => {
 });
 
 describe("the account", () => {
-  it("is refused while its API access is disabled", async () => {
-    const sandbox = await start();
+  test("is refused while its API access is disabled", async () => {
     expect(failureOf(await balance(sandbox, sandbox.credential("locked")))).toBe("403 api_access_disabled");
     await portal(sandbox, "PUT", "/resellers/locked/api-access", { enabled: true });
     expect((await balance(sandbox, sandbox.credential("locked"))).status).toBe(200);
   });
 
-  it("pays the price of its tier, exact to the cent and not proportional to the years", async () => {
-    const sandbox = await start();
-    expect(await priceOf(sandbox)).toEqual({ amount: "20.21", currency: "USD" });
-    expect(await priceOf(sandbox, 2)).toEqual({ amount: "39.39", currency: "USD" });
+  test("pays the price of its tier, exact to the cent and not proportional to the years", async () => {
+    expect(await priceOf()).toEqual({ amount: "20.21", currency: "USD" });
+    expect(await priceOf(2)).toEqual({ amount: "39.39", currency: "USD" });
     await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Gold" });
-    expect(await priceOf(sandbox)).toEqual({ amount: "18.92", currency: "USD" });
+    expect(await priceOf()).toEqual({ amount: "18.92", currency: "USD" });
     expect(dataOf(await get(sandbox, "/account/tier"))).toEqual({
       current_tier: "Gold",
       next_tier: "Platinum",
@@ -111,14 +128,13 @@ describe("the account", () => {
     expect((await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Tin" })).status).toBe(422);
   });
 
-  it("pays an overridden price in quotes and checks, and no other account does", async () => {
-    const sandbox = await start();
+  test("pays an overridden price in quotes and checks, and no other account does", async () => {
     const price = { tld: ".af", action: "registration", years: 1, amount: "7.77" };
     expect((await portal(sandbox, "PUT", "/resellers/demo/prices", price)).status).toBe(200);
-    expect(await priceOf(sandbox)).toEqual({ amount: "7.77", currency: "USD" });
+    expect(await priceOf()).toEqual({ amount: "7.77", currency: "USD" });
     const check = dataOf(await post(sandbox, "/domains/check", { domain: "kabul.af" }));
     expect(check["pricing"]).toEqual({ amount: "7.77", currency: "USD" });
-    expect(await priceOf(sandbox, 1, sandbox.credential("euro"))).toEqual({
+    expect(await priceOf(1, sandbox.credential("euro"))).toEqual({
       amount: "19.90",
       currency: "EUR",
     });
@@ -131,19 +147,167 @@ describe("the account", () => {
 });
 
 describe("the control server", () => {
-  it("isn't reachable through the API, nor the API through it", async () => {
-    const sandbox = await start();
+  test("isn't reachable through the API, nor the API through it", async () => {
     expect((await call("GET", `${sandbox.url}/stats`)).status).toBe(404);
     expect((await portal(sandbox, "GET", "/api/v1/domains")).status).toBe(404);
     expect((await start({ controlPort: null })).controlUrl).toBeNull();
   });
 
-  it("rejects invalid bodies with an error in JSON", async () => {
-    const sandbox = await start();
+  test("rejects invalid bodies with an error in JSON", async () => {
     for (const body of ["{", {}, { reseller: "demo", more: 1 }, []]) {
       const reply = await portal(sandbox, "POST", "/credentials", body);
       expect(reply.status).toBeGreaterThanOrEqual(400);
       expect(z.object({ error: z.string() }).safeParse(reply.json).success).toBe(true);
     }
+  });
+});
+
+describe("a change", () => {
+  test("of the tier changes every price, except one that was set, which returns to the tier's price when unset", async () => {
+    sandbox.control.setPrice("demo", { ...TERM, amountCents: 2250 });
+    sandbox.control.setTier("demo", "Gold");
+    expect([await quoted(), await quoted({ ...TERM, years: 2 })]).toEqual([usd("22.50"), usd("36.87")]);
+    sandbox.control.setPrice("demo", { ...TERM, amountCents: null });
+    expect(await quoted()).toEqual(gold);
+  });
+
+  test("makes a name premium and ordinary again, and longer terms follow the price of the first year", async () => {
+    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+    expect((await checked("kabul.af"))["pricing"]).toEqual(usd("900.00"));
+    expect((await checked("kabul.af", 2))["pricing"]).toEqual(usd("919.18"));
+    sandbox.control.setPremium("kabul.af", null);
+    expect((await checked("kabul.af"))["pricing"]).toEqual(silver);
+  });
+});
+
+describe("a held answer", () => {
+  test("that is decided on arrival says what was true then, before a later change", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    const late = checked("kabul.af");
+    const held = await hold.caught();
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await checked("kabul.af"))["available"]).toBe(false);
+    held.release();
+    expect((await late)["available"]).toBe(true);
+  });
+
+  test("that is decided on release says what is true then", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1, decided: "on-release" });
+    const slow = checked("kabul.af");
+    const held = await hold.caught();
+    sandbox.control.setTaken("kabul.af", true);
+    held.release();
+    expect((await slow)["available"]).toBe(false);
+  });
+
+  test("is released in any order, one by one, or together with all that are left", async () => {
+    const hold = sandbox.control.hold();
+    const order: number[] = [];
+    const answers: Promise<unknown>[] = [];
+    for (const years of [1, 2, 3]) {
+      answers.push(checked("kabul.af", years).then(() => order.push(years)));
+      await hold.caught(years);
+    }
+    expect(hold.answers().map(({ asked }) => asked)).toEqual(
+      [1, 2, 3].map((years) => ({ domain: "kabul.af", years })),
+    );
+    for (const nth of [3, 1]) {
+      (await hold.caught(nth)).release();
+      await answers[nth - 1];
+    }
+    hold.release();
+    await Promise.all(answers);
+    expect([order, hold.answers(), sandbox.control.holds()]).toEqual([[3, 1, 2], [], []]);
+    expect((await check("kabul.af")).status).toBe(200);
+  });
+
+  test("can be limited to the answer to one particular request", async () => {
+    const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
+    expect((await check("kabul.af")).status).toBe(200);
+    expect((await check("herat.af", 2)).status).toBe(200);
+    const late = check("kabul.af", 2);
+    (await hold.caught()).release();
+    expect((await late).status).toBe(200);
+  });
+
+  test("that is held by latency waits on the sandbox's clock", async () => {
+    sandbox.control.setBehaviour({ afterMs: 60_000 });
+    let isAnswered = false;
+    const slow = quoted().then(() => (isAnswered = true));
+    while (sandbox.stats().credentials[0]?.accepted === 0) await clock.advance(0);
+    expect(isAnswered).toBe(false);
+    await clock.advance(60_000);
+    expect(await slow).toBe(true);
+  });
+});
+
+describe("a watcher", () => {
+  test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
+    const seen: Delivered[] = [];
+    const stop = sandbox.control.watch((answer) => seen.push(answer));
+    const kept = sandbox.control.hold({ operation: "quote", calls: 1 });
+    const caller = new AbortController();
+    const left = fetch(`${sandbox.url}/api/v1/pricing`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...authHeaders(sandbox.credential()) },
+      body: JSON.stringify(TERM),
+      signal: caller.signal,
+    }).catch(() => undefined);
+    await kept.caught();
+    caller.abort();
+    await left;
+    // The next request arrives after that connection has ended.
+    await check("not a name");
+    kept.release();
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    const late = check("kabul.af");
+    const held = await hold.caught();
+    await clock.advance(700);
+    held.release();
+    await late;
+    await quoted({ ...TERM, tld: ".gov.af" }).catch(() => undefined);
+    stop();
+    await quoted();
+    expect(seen).toEqual([
+      {
+        operation: "check",
+        fact: { domain: "kabul.af", years: 1, available: true, price: { cents: 2021, currency: "USD" } },
+        arrivedMs: 0,
+        decidedMs: 0,
+        deliveredMs: 700,
+      },
+    ]);
+  });
+});
+
+describe("the control port", () => {
+  test("carries out an order later, as the registry's queue does, and drops one that has become impossible", async () => {
+    const order = { domain: "kabul.af", action: "registration", years: 1 };
+    for (const afterMs of [1000, 2000])
+      expect((await portal(sandbox, "POST", "/orders", { ...order, afterMs })).status).toBe(201);
+    const { balance } = dataOf(await get(sandbox, "/account/balance"));
+    await clock.advance(999);
+    expect((await checked("kabul.af"))["available"]).toBe(true);
+    await clock.advance(1);
+    expect((await checked("kabul.af"))["available"]).toBe(false);
+    await clock.advance(1000);
+    const after = dataOf(await get(sandbox, "/account/balance"))["balance"];
+    expect(Number(balance) - Number(after)).toBeCloseTo(20.21);
+    expect((await portal(sandbox, "POST", "/orders", order)).status).toBe(409);
+    const stranger = { ...order, reseller: "nobody", afterMs: 1 };
+    expect((await portal(sandbox, "POST", "/orders", stranger)).status).toBe(404);
+  });
+
+  test("changes a name and a price immediately", async () => {
+    await portal(sandbox, "PUT", "/names/google.af", { taken: false, premium: { USD: "900.00" } });
+    expect(await checked("google.af")).toMatchObject({ available: true, pricing: usd("900.00") });
+    await portal(sandbox, "PUT", "/names/google.af", { taken: true });
+    expect(await checked("google.af")).toMatchObject({ available: false, pricing: null });
+    await portal(sandbox, "PUT", "/names/google.af", { taken: false });
+    await portal(sandbox, "PUT", "/names/google.af", { premium: null });
+    expect((await checked("google.af"))["pricing"]).toEqual(silver);
+    await portal(sandbox, "PUT", "/resellers/demo/prices", { ...TERM, amount: "7.77" });
+    await portal(sandbox, "PUT", "/resellers/demo/prices", { ...TERM, amount: null });
+    expect(await quoted()).toEqual(silver);
   });
 });

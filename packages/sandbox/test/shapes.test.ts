@@ -1,7 +1,7 @@
 /** How the sandbox's shapes are chosen: in the configuration, at startup or over the control port. Invalid choices are rejected with a reason. */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
-import { parseConfig } from "../src/config.js";
+import { parseWorld } from "../src/config.js";
 import { OPEN_POINTS, openPoints } from "../src/open-points.js";
 import { PRESET_NAMES, ShapeFault, shapeSettings } from "../src/presets.js";
 import type { Sandbox } from "../src/sandbox.js";
@@ -74,19 +74,26 @@ describe("a choice", () => {
 });
 
 describe("the configuration", () => {
+  const withShapes = (line: string) => parseWorld(CONFIG.replace(/^shapes: .*$/m, line));
+
   test("selects the shapes, and mentions every preset", () => {
-    expect(parseConfig(CONFIG, "it").shapes).toEqual(shapeSettings({}));
+    const plain = { ok: true, world: { shapes: shapeSettings({}) } };
+    expect([parseWorld(CONFIG), withShapes("")]).toMatchObject([plain, plain]);
     for (const preset of PRESET_NAMES) expect(CONFIG).toContain(preset);
-    const other = CONFIG.replace(/^shapes: .*$/m, "shapes: { preset: rails, limitStatus: 403 }");
-    expect(parseConfig(other, "it").shapes).toEqual(shapeSettings({ preset: "rails", limitStatus: 403 }));
-    expect(parseConfig(CONFIG.replace(/^shapes: .*$/m, ""), "it").shapes).toEqual(shapeSettings({}));
+    const chosen = { preset: "rails", limitStatus: 403 } as const;
+    expect(withShapes("shapes: { preset: rails, limitStatus: 403 }")).toMatchObject({
+      world: { shapes: shapeSettings(chosen) },
+    });
   });
 
   test("with an unknown switch or setting is rejected with its path", () => {
-    const wrong = CONFIG.replace(/^shapes: .*$/m, "shapes: { limitStatus: 418, wrong: 1 }");
-    expect(() => parseConfig(wrong, "it")).toThrow(
-      / {2}shapes: there is no switch "wrong"; .*\n {2}shapes: limitStatus: there is no setting 418; allowed: 429, /,
-    );
+    expect(withShapes("shapes: { limitStatus: 418, wrong: 1 }")).toEqual({
+      ok: false,
+      faults: [
+        expect.stringMatching(/^shapes: there is no switch "wrong"; allowed: /),
+        expect.stringMatching(/^shapes: limitStatus: there is no setting 418; allowed: 429, /),
+      ],
+    });
   });
 });
 

@@ -17,6 +17,7 @@ import {
   confirm,
   done,
   focusedId,
+  moveTo,
   openShop,
   put,
   read,
@@ -37,11 +38,6 @@ describeWithBrowser("the cart", () => {
   const goOn = (page: Page) => page.getByRole("button", { name: "Go to checkout" });
   const promise = (page: Page) => page.locator("#cart-promise");
   const remove = (page: Page, domain: string) => page.locator(`[data-remove="${domain}"]`);
-  async function moveTo(page: Page, target: string, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
-    for (let presses = 0; (await focusedId(page)) !== target && presses < 30; presses += 1)
-      await page.keyboard.press(key);
-    expect(await focusedId(page)).toBe(target);
-  }
   const atCheckout = (page: Page) => page.locator("#lines tr").first().waitFor();
   async function secondTab(page: Page): Promise<Page> {
     const other = await page.context().newPage();
@@ -193,7 +189,7 @@ describeWithBrowser("the cart", () => {
     expect(await focusedId(page)).toBe("remove-kabul.af");
   });
 
-  test("says at each failed line what is wrong and what to do, and keeps the other lines", async () => {
+  test("says at each failed line what is wrong and what to do, keeps the other lines, and forgets it by the next visit once no price is held", async () => {
     const { page } = await shop.visitor({
       before: (page) =>
         page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now()))),
@@ -233,6 +229,16 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.com.af").locator("button").click();
     await confirm(page, "problem");
     expect(await states()).toEqual(["available", "taken"]);
+
+    const problems = page.locator(".item .problem");
+    await page.reload();
+    await problems.nth(1).waitFor();
+    expect(await read(cartStatus(page))).toMatch(/held for you/);
+    await setClockBy(page, HOUR_MS);
+    await page.reload();
+    await page.locator(".item").nth(2).waitFor();
+    expect(await problems.count()).toBe(0);
+    expect(await read(cartStatus(page))).toBe(EXPIRED);
   });
 
   test("shows a name that turns out to be taken as taken everywhere: among similar names and in other tabs", async () => {
@@ -509,26 +515,6 @@ describeWithBrowser("the cart", () => {
     expect([await goOn(page).isVisible(), await promise(page).inputValue()]).toEqual([false, ""]);
     await page.clock.runFor(1_000);
     expect(await read(cartStatus(page))).toBe("Confirm the price to hold it for you.");
-  });
-
-  test("forgets by the next visit what was wrong with a name, once no price is held", async () => {
-    const { page } = await shop.visitor({
-      stopped: true,
-      before: (page) =>
-        page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now()))),
-    });
-    await put(page, "kabul.af", "kabul.com.af", "kabul.net.af");
-    await page.locator("#cart-confirm").press("Enter");
-    const problems = page.locator(".item .problem");
-    await problems.nth(1).waitFor();
-    await page.reload();
-    await problems.nth(1).waitFor();
-    expect(await read(cartStatus(page))).toMatch(/held for you/);
-    await setClockBy(page, HOUR_MS);
-    await page.reload();
-    await page.locator(".item").nth(2).waitFor();
-    expect(await problems.count()).toBe(0);
-    expect(await read(cartStatus(page))).toBe(EXPIRED);
   });
 
   test("survives a reload, Back and a closed tab together with search, term and language, without using the URL", async () => {

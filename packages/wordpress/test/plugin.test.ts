@@ -37,7 +37,12 @@ describeWith("php", "the WordPress plugin", () => {
   const folder = temporaryFolder();
   const keyFile = join(folder.path, "key.pem");
   let passedMs = 0;
-  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + passedMs };
+  let behindMs = 0;
+  const clock = {
+    ...systemClock,
+    now: () => systemClock.now() - behindMs,
+    monotonic: () => systemClock.monotonic() + passedMs,
+  };
   let service: Service;
   let running: { php: ChildProcessByStdio<Writable, Readable, null>; lines: Interface }[] = [];
 
@@ -159,11 +164,9 @@ describeWith("php", "the WordPress plugin", () => {
   });
 
   test("refuses a promise that has expired", async () => {
-    const hourAgo = { ...systemClock, now: () => systemClock.now() - 3_600_000 };
-    const env = { PROMISE_PRIVATE_KEY_FILE: keyFile };
-    const past = await startService({ clock: hourAgo, env, at: service.sandbox });
-    const expired = await promiseOf(past);
-    await past.close();
+    behindMs = 3_600_000;
+    const expired = await promiseOf(service);
+    behindMs = 0;
     expect((await startCheckout().verify(expired)).promise).toBe("af_promise_expired");
   });
 
