@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
-import { followedCartShape, overviewShape } from "../../src/wire/overview.js";
+import { overviewShape } from "../../src/wire/overview.js";
+import { followedCartShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, type Service, startService } from "../support/service.js";
