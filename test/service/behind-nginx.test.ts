@@ -30,7 +30,7 @@ describeWith("nginx", "behind nginx", () => {
     service.server.on("request", ({ url = "" }) => {
       urls.push(url);
     });
-    nginx = await startNginx([service.port]);
+    nginx = await startNginx(service.port);
   });
   afterAll(async () => {
     await nginx.close();

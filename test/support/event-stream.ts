@@ -24,11 +24,9 @@ export interface OpenStream {
   hangUp(): void;
 }
 
-type Target = { readonly port: number } | { readonly socketPath: string };
-
 /** Resolves once the response headers have arrived. */
 export function openStream(
-  target: Target,
+  { port }: { readonly port: number },
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<OpenStream> {
@@ -36,7 +34,7 @@ export function openStream(
     const outgoing = request(
       {
         host: "127.0.0.1",
-        ...target,
+        port,
         path,
         agent: new Agent(),
         headers: { Accept: "text/event-stream", ...headers },

@@ -1,4 +1,4 @@
-/** nginx as operators run it in front of the service: one worker, and keep-alive HTTP/1.1 connections to the replicas. */
+/** nginx as operators run it in front of the service: one worker, and keep-alive HTTP/1.1 connections to it. */
 import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,19 +12,13 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** How requests are distributed: in turn, or to the replica with the fewest active connections. */
-export type Balance = "round robin" | "least connections";
-
-export async function startNginx(
-  servicePorts: readonly number[],
-  balance: Balance = "round robin",
-): Promise<Proxy> {
+export async function startNginx(servicePort: number): Promise<Proxy> {
   const folder = temporaryFolder();
   // When nginx is started by root, its worker runs as another user.
   chmodSync(folder.path, 0o755);
   const port = await freePort();
   const file = join(folder.path, "nginx.conf");
-  writeFileSync(file, configuration(folder.path, port, servicePorts, balance));
+  writeFileSync(file, configuration(folder.path, port, servicePort));
   const child = spawn(pathOf("nginx") ?? "nginx", ["-p", folder.path, "-c", file], { stdio: "ignore" });
   const exited = new Promise<void>((done) => {
     child.once("exit", () => {
@@ -48,12 +42,7 @@ export async function startNginx(
   throw new Error("nginx doesn't answer");
 }
 
-function configuration(
-  folder: string,
-  port: number,
-  servicePorts: readonly number[],
-  balance: Balance,
-): string {
+function configuration(folder: string, port: number, servicePort: number): string {
   return `
 daemon off;
 worker_processes 1;
@@ -69,8 +58,7 @@ http {
   scgi_temp_path ${folder}/scgi;
   keepalive_requests 1000000;
   upstream service {
-    ${balance === "least connections" ? "least_conn;" : ""}
-    ${servicePorts.map((servicePort) => `server 127.0.0.1:${servicePort};`).join("\n    ")}
+    server 127.0.0.1:${servicePort};
     keepalive 2;
     keepalive_requests 1000000;
   }

@@ -11,8 +11,6 @@ export interface RawAnswer {
 export interface Exchange {
   /** Whether to end this side after the last piece. */
   readonly end?: boolean;
-  /** Reads nothing before this resolves. */
-  readonly pauseUntil?: () => Promise<void>;
   /** Waits for a 100 Continue before each piece but the first, as clients do that send `Expect`. */
   readonly invited?: boolean;
 }
@@ -21,7 +19,7 @@ export interface Exchange {
 export function exchange(
   port: number,
   sent: string | readonly string[],
-  { end = false, pauseUntil, invited = false }: Exchange = {},
+  { end = false, invited = false }: Exchange = {},
 ): Promise<string> {
   return new Promise((done, failed) => {
     const socket: Socket = connect(port, "127.0.0.1");
@@ -54,9 +52,6 @@ export function exchange(
     };
     socket.once("connect", () => {
       write([sent].flat());
-      if (pauseUntil === undefined) return;
-      socket.pause();
-      pauseUntil().then(() => socket.resume(), failed);
     });
   });
 }
