@@ -104,20 +104,6 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).rejects.toThrow(/exp/);
   });
 
-  test("is invalid with any digit changed", async () => {
-    const { promises, clock } = setup();
-    const { jws } = signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
-    const [head, body = "", signature] = jws.split(".");
-    const text = Buffer.from(body, "base64url").toString("utf8");
-    const places = [...text.matchAll(/\d/g)].map(({ index }) => index);
-    expect(places.length).toBeGreaterThan(40);
-    for (const place of places) {
-      const other = String((Number(text[place]) + 1) % 10);
-      const forged = Buffer.from(text.slice(0, place) + other + text.slice(place + 1)).toString("base64url");
-      await expect(verified(promises, `${head}.${forged}.${signature}`, clock)).rejects.toThrow();
-    }
-  });
-
   test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", () => {
     const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
     const cost = fc.record({ wholesale: amount, kind: fc.constantFrom(...NAME_KINDS) });
