@@ -25,11 +25,10 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
   const late = new BoundedMap<string, { readonly id: string; readonly act: () => Promise<void> }>(MAX_LATE);
   let made = 0;
 
-  /** `failure`: the event that is logged if it fails. */
-  function write(id: string, act: () => Promise<void>, failure?: string): Promise<void> {
+  function write(id: string, act: () => Promise<void>, onFailure?: () => void): Promise<void> {
     late.delete(id);
     return act().catch(() => {
-      if (failure !== undefined) log.error(failure, { reason: "redis" });
+      onFailure?.();
       late.set(id, { id, act });
     });
   }
@@ -54,7 +53,7 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
     };
   }
 
-  function lines(name: string, most: number, keptMs: number, failure?: string) {
+  function lines(name: string, most: number, keptMs: number, onFailure?: () => void) {
     const key = `${PREFIX}${name}`;
     return {
       append(line: string): Promise<void> {
@@ -64,7 +63,7 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
           await link.command("LTRIM", key, -most, -1).catch(() => null);
           await link.command("PEXPIRE", key, keptMs).catch(() => null);
         };
-        return write(`${key} ${(made += 1)}`, push, failure);
+        return write(`${key} ${(made += 1)}`, push, onFailure);
       },
       async load(): Promise<string[]> {
         const loaded: string[] = [];
@@ -78,8 +77,8 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
     } satisfies Lines;
   }
 
-  function records<T>(name: string, kind: RecordKind<T>): Records<T> {
-    const { append, load } = lines(name, kind.most, kind.keptMs, `${name}.failed`);
+  function records<T>(name: string, kind: RecordKind<T>, onFailure: () => void): Records<T> {
+    const { append, load } = lines(name, kind.most, kind.keptMs, onFailure);
     return {
       append: (record) => append(JSON.stringify(record)),
       load: async () => (await load()).flatMap((line) => kind.parse(line) ?? []),
@@ -88,8 +87,12 @@ export function createRedisStore(link: RedisLink, log: Log): Store {
 
   return {
     saved,
-    acts: records("audit", acts),
-    carts: records("carts", signedCarts),
+    acts: records("audit", acts, () => {
+      log.error("audit.failed", { reason: "redis" });
+    }),
+    carts: records("carts", signedCarts, () => {
+      log.error("carts.failed", { reason: "redis" });
+    }),
     history: lines("history", MAX_HISTORY, DAY_MS),
   };
 }

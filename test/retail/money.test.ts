@@ -1,7 +1,10 @@
 /** Money is exact, wholesale is strict, and retail has its currency's digits. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
+import { readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
 import {
+  ceilToDigits,
   ceilToResidue,
   currencyDigits,
   decimal,
@@ -32,7 +35,47 @@ const doesNotCompile = (wholesale: Wholesale) => {
   return [shown, sold];
 };
 
+/** Lines such as `mulx001 multiply 2 3 -> 6 Rounded` of plain decimals. */
+function vectors(file: string, operation: string) {
+  const text = gunzipSync(readFileSync(new URL(`../corpora/${file}`, import.meta.url))).toString();
+  const line = new RegExp(
+    `^\\w+ +${operation} +'?(-?\\d+(?:\\.\\d+)?)'? +'?(\\S+?)'? +-> +'?(-?\\d+(?:\\.\\d+)?)'?(?: +(.+))?$`,
+    "gm",
+  );
+  return [...text.matchAll(line)].map(([, a = "", b = "", result = "", flags = ""]) => ({
+    a,
+    b,
+    result,
+    isExact: !/Inexact|Rounded|Clamped|Subnormal/.test(flags),
+  }));
+}
+
 describe("decimal arithmetic", () => {
+  test("multiplies like IBM's test vectors", () => {
+    const exact = vectors("multiply.decTest.gz", "multiply").filter(
+      ({ b, isExact }) => isExact && /^-?\d+(\.\d+)?$/.test(b),
+    );
+    expect(exact.length).toBeGreaterThan(100);
+    for (const { a, b, result } of exact) {
+      expect([a, b, decimal(a).times(decimal(b)).eq(decimal(result))]).toEqual([a, b, true]);
+    }
+  });
+
+  test("rounds up, and never down, where IBM's test vectors round half up", () => {
+    const cases = vectors("quantize.decTest.gz", "quantize").flatMap(({ a, b, result }) => {
+      const digits =
+        /^1e-(\d+)$/.exec(b)?.[1] ?? (/^1(?:e\+?0)?$/.test(b) ? "0" : /^0\.(0*1)$/.exec(b)?.[1]?.length);
+      return digits === undefined || a.startsWith("-") ? [] : [{ a, result, digits: Number(digits) }];
+    });
+    expect(cases.length).toBeGreaterThan(100);
+    for (const { a, result, digits } of cases) {
+      const unit = decimal(digits === 0 ? "1" : `0.${"1".padStart(digits, "0")}`);
+      const halfUp = decimal(result);
+      const expected = halfUp.gte(a) ? halfUp : halfUp.plus(unit);
+      expect([a, ceilToDigits(decimal(a), digits).toFixed(digits)]).toEqual([a, expected.toFixed(digits)]);
+    }
+  });
+
   test("rejects floats, exponents and anything else that isn't a plain decimal", () => {
     for (const text of ["", " 1", "1e2", "1.", ".5", "+1", "0x1", "NaN", "Infinity", "1,5"]) {
       expect(() => decimal(text)).toThrow(TypeError);

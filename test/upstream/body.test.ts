@@ -2,6 +2,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "@jest/globals";
 import { parseJson, readBody, WrittenNumber } from "../../src/upstream/body.js";
+import { jsonSuite } from "./support/json-suite.js";
 
 const MISREAD = expect.objectContaining({ fault: expect.objectContaining({ code: "upstream_contract" }) });
 
@@ -17,6 +18,18 @@ describe("a number", () => {
 test("fields with any name keep their values, and nothing is read from a prototype", () => {
   const text = '{"1":[2],"2":0,"__proto__":{"a":1},"constructor":{"__proto__":3}}';
   expect(JSON.stringify(parseJson(text))).toBe(text);
+});
+
+test("the documents of JSONTestSuite are parsed if they are valid and rejected if they aren't", () => {
+  const documents = jsonSuite();
+  const isRead = (bytes: Uint8Array): boolean => "json" in readBody(bytes, undefined);
+  const wrong = documents.filter(
+    ({ name, bytes }) =>
+      (name.startsWith("y_") && !isRead(bytes)) || (name.startsWith("n_") && isRead(bytes)),
+  );
+  // Two different values for one field are valid JSON, but ambiguous.
+  expect(wrong.map(({ name }) => name)).toEqual(["y_object_duplicated_key.json"]);
+  expect(documents.length).toBe(318);
 });
 
 test("an object with more than 200 fields isn't read, at any depth", () => {
