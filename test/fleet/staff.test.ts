@@ -23,8 +23,11 @@ const purge = ({ ask }: Service, what: string) =>
   ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 
 const pricesShape = z.object({ prices: z.array(z.object({ changed: z.unknown().optional() })) });
-const pricesOf = async ({ ask }: Service) =>
-  pricesShape.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
+/** None while there is no owner. */
+const pricesOf = async ({ ask }: Service) => {
+  const { status, body } = await ask("/v1/staff/prices", { headers: bearer("read") });
+  return status === 503 ? [] : pricesShape.parse(body).prices;
+};
 const reportsOf = ({ log }: Service): number =>
   log.filter((line) => line.includes('"event":"account.tier.changed"')).length;
 
