@@ -1,5 +1,5 @@
 /** Hostile clients of a service in a process of its own: they cost bounded memory and descriptors, and others are answered in the meantime. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { Agent } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -62,7 +62,7 @@ const ROUTES = [
 onLinux("a hostile client", () => {
   let folder: ReturnType<typeof temporaryFolder>;
   let service: ServiceProcess;
-  beforeAll(() => {
+  beforeEach(() => {
     folder = temporaryFolder();
     service = spawnService({
       STATE_DIR: folder.path,
@@ -70,7 +70,7 @@ onLinux("a hostile client", () => {
       SHUTDOWN_GRACE_MS: "300",
     });
   });
-  afterAll(async () => {
+  afterEach(async () => {
     service.child.kill("SIGKILL");
     await service.exited;
     folder.remove();

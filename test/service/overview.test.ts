@@ -1,5 +1,5 @@
 /** The figures that staff see of a running service: the upstream's recent answers per operation, and the last day minute by minute. */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { perLane } from "../../src/quota/lane.js";
 import { createHistory, type FiguresSource } from "../../src/staff/history.js";
 import { createRecentCalls } from "../../src/upstream/recent-calls.js";
@@ -19,12 +19,13 @@ currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
 rules: [{ match: {}, addFixed: "5.00" }]
 `;
-  const clock = new FakeClock();
+  let clock: FakeClock;
   let service: Service;
-  beforeAll(async () => {
+  beforeEach(async () => {
+    clock = new FakeClock();
     service = await startService({ clock, retail });
   });
-  afterAll(() => service.close());
+  afterEach(() => service.close());
   const read = (path: string) => service.ask(path, { headers: bearer("read") });
   const recent = async () => overviewShape.parse((await read("/v1/staff/overview")).body).upstream.recent;
 

@@ -1,5 +1,5 @@
 /** The staff API, by scope. */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -243,11 +243,22 @@ describe("the staff API", () => {
     });
     expect(headers).not.toHaveProperty("access-control-allow-origin");
   });
+});
 
+describe("a purge", () => {
+  let clock: FakeClock;
+  let service: Service;
+  beforeEach(async () => {
+    clock = new FakeClock();
+    service = await startService({ clock });
+  });
+  afterEach(() => service.close());
+
+  const read = (path: string) => service.ask(path, { headers: bearer("read") });
   const purge = async (body: unknown) =>
     service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
 
-  test("purges availability, after which the next visitor's request makes a call", async () => {
+  test("of availability makes the next visitor's request call the upstream", async () => {
     await purge({ what: "availability" });
     await service.ask("/v1/availability?domain=kabul.af");
     const answer = await purge({ what: "availability" });
@@ -259,19 +270,19 @@ describe("the staff API", () => {
     expect(service.calls(CHECK) - before).toBe(1);
   });
 
-  test("purges the account: domains, balance and tier", async () => {
+  test("of the account ends domains, balance and tier", async () => {
     await purge({ what: "account" });
     for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
     expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
     expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
   });
 
-  test("rejects a purge of anything else", async () => {
+  test("of anything else is rejected", async () => {
     for (const body of [{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])
       expect(problemOf(await purge(body)).code).toBe("invalid_request");
   });
 
-  test("purges everything with each count, and prices are refreshed automatically", async () => {
+  test("of everything counts each kind, and prices are refreshed automatically", async () => {
     expect((await purge({ what: "all" })).body).toEqual({
       purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
     });
@@ -282,18 +293,20 @@ describe("the staff API", () => {
       return known.data?.prices.length === 28;
     }, "the refresh of the price list");
   });
+});
 
-  test("shows the account as it was, marked stale, when the upstream fails", async () => {
-    const first = (await read("/v1/staff/balance")).body;
+test("the account is shown as it was, marked stale, when the upstream fails", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  try {
+    const balance = async () => (await service.ask("/v1/staff/balance", { headers: bearer("read") })).body;
+    const { asOf } = z.object({ asOf: z.string() }).parse(await balance());
     await service.sandbox.close();
     await clock.advance(301_000);
-    const { asOf } = z.object({ asOf: z.string() }).parse(first);
-    expect((await read("/v1/staff/balance")).body).toMatchObject({
-      balance: "1843.50",
-      asOf,
-      source: "stale",
-    });
-  });
+    expect(await balance()).toMatchObject({ balance: "1843.50", asOf, source: "stale" });
+  } finally {
+    await service.close();
+  }
 });
 
 test("a domain list that ends after a hundred says that there are more", async () => {

@@ -686,5 +686,7 @@ describeWithBrowser("the operator page", () => {
     await page.goto("/?lang=en");
     await page.locator("tbody tr").first().waitFor();
     expect(await page.locator("tbody .amount").first().innerText()).toBe("$27.99");
+    writeFileSync(file, RETAIL);
+    await until(async () => (await service.ask("/v1/prices")).text.includes('"26.99"'), "the old prices");
   });
 });
