@@ -4,7 +4,7 @@ import { type Lane, LANES } from "../quota/lane.js";
 import type { Ask } from "../quota/quota.js";
 
 /**
- * The request of all callers that wait for the same answer: as urgent as the most urgent of them, and attributed to whoever has waited longest. A class,
+ * The request of all callers that wait for the same answer: as urgent as the most urgent of them, and attributed to the one who has waited longest. A class,
  * because V8 keeps everything that the getters of an object literal refer to until the next full garbage collection.
  */
 class SharedAsk implements Ask {

@@ -273,7 +273,7 @@ export class Line {
     return { waiter: null, retryAt };
   }
 
-  /** Refuses whoever can't be served in time now: the newcomer, or the last visitor, whom it has overtaken. */
+  /** Refuses the one that can't be served in time now: the newcomer, or the last visitor, whom it has overtaken. */
   #refuseHopeless(newcomer: Waiter, now: number): void {
     const line = this.#order.sorted(this.#waiting, now);
     const last = line.findLast((one) => this.#order.kindOf(one, now) === "visitor") ?? newcomer;

@@ -1,6 +1,6 @@
 /**
  * Who is served next: carts, until they have had half of the calls of the window; places; then the client that has used least lately, and among these
- * whoever asked first; refreshes; suggestions.
+ * the earliest request; refreshes; suggestions.
  */
 import { isBackground } from "./lane.js";
 import type { Ask } from "./quota.js";

@@ -31,7 +31,7 @@ export class Usage {
   }
 
   /**
-   * Counts a request that joins the line. Whoever has the smaller number has used less before: its network, and if these are equal, itself. Similar
+   * Counts a request that joins the line. A smaller number means that its network has used less before or, if networks are equal, its client. Similar
    * usage counts as equal.
    */
   joined(ask: Ask, now: number): number {

@@ -243,7 +243,7 @@ describe("a visitor with a reserved second, who returns at it,", () => {
     act: (asked: {
       readonly service: Service;
       readonly clock: FakeClock;
-      /** The second that the visitor was told. */
+      /** The second that the visitor was given. */
       readonly inSeconds: number;
       again(): Promise<Answer>;
     }) => Promise<void>,

@@ -1,6 +1,6 @@
 /**
  * Price promises over HTTP: they contain exactly what was shown, others verify them with the published key, staff can look them up,
- * the demo checkout accepts them, and the storefront posts them where it is told to.
+ * the demo checkout accepts them, and the storefront posts them where `CHECKOUT_URL` says.
  */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFile } from "node:child_process";

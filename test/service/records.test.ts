@@ -30,7 +30,7 @@ rules: [{ match: {}, markupPercent: "25" }]
 const DOMAIN = "GET /api/v1/domains/{domain}";
 const document = openApiDocument({ version: "1" });
 
-interface Told {
+interface Readers {
   readonly service: Service;
   readonly clock: FakeClock;
   /** As a customer who owns these names. */
@@ -41,7 +41,7 @@ interface Told {
 /** Starts a service whose upstream answers with this list, and this record of any domain. */
 async function withUpstream(
   given: { readonly domains?: unknown; readonly domain?: unknown; readonly balance?: unknown },
-  check: (told: Told) => Promise<void>,
+  check: (readers: Readers) => Promise<void>,
   options: Omit<Partial<ServiceOptions>, "env"> & { readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<void> {
   const clock = new FakeClock();
@@ -101,7 +101,7 @@ const good = (name: string) => ({
   auto_renew: true,
   nameservers: [],
 });
-const statusOf = async ({ service }: Told, name: string): Promise<unknown> =>
+const statusOf = async ({ service }: Readers, name: string): Promise<unknown> =>
   (await service.ask(`/v1/availability?domain=${encodeURIComponent(name)}`)).body;
 
 describe("a record that can't be read", () => {
@@ -126,19 +126,19 @@ describe("a record that can't be read", () => {
 
   test("is left out and counted, while the others stand, and its name counts as owned", async () => {
     const given = [good("first.af"), ...BAD.map(([, item]) => item), good("last.af")];
-    await withUpstream({ domains: given }, async (told) => {
-      const list = await told.staff("/v1/staff/domains");
+    await withUpstream({ domains: given }, async (readers) => {
+      const list = await readers.staff("/v1/staff/domains");
       expect(list).toMatchObject({
         domains: [{ domain: "first.af" }, { domain: "last.af" }],
         unreadable: BAD.map(([, , domain]) => ({ domain, why: expect.any(String) })),
       });
-      const csv = await told.service.ask("/v1/staff/domains", {
+      const csv = await readers.service.ask("/v1/staff/domains", {
         headers: { ...bearer("read"), Accept: "text/csv" },
       });
       expect([csv.status, csv.text.trim().split("\r\n").length]).toEqual([200, 3]);
       for (const name of ["first.af", "last.af", "odd-one.af", "odd-two.af"])
-        expect(await statusOf(told, name)).toMatchObject({ status: "taken" });
-      expect(await told.mine("/v1/me/domains", "last.af", "first.af")).toMatchObject({
+        expect(await statusOf(readers, name)).toMatchObject({ status: "taken" });
+      expect(await readers.mine("/v1/me/domains", "last.af", "first.af")).toMatchObject({
         domains: [{ domain: "last.af" }, { domain: "first.af" }],
       });
     });
@@ -267,8 +267,8 @@ describe("a customer with 120 domains", () => {
 });
 
 test("the status of a check that isn't about the name says nothing about it, is reported, and is asked again after seconds", async () => {
-  await withUpstream({}, async (told) => {
-    const { service, clock } = told;
+  await withUpstream({}, async (readers) => {
+    const { service, clock } = readers;
     const words = ["rate_limited", "maintenance"];
     for (const [at, word] of [...words, "42"].entries()) {
       const patch = { available: false, status: word, pricing: null };
@@ -281,7 +281,7 @@ test("the status of a check that isn't about the name says nothing about it, is 
       await clock.advance(10_000);
       expect((await service.ask(path)).status).toBe(200);
     }
-    const overview = JSON.stringify(await told.staff("/v1/staff/overview"));
+    const overview = JSON.stringify(await readers.staff("/v1/staff/overview"));
     for (const word of words) expect(overview).toContain(`data.status \\"${word}\\"`);
   });
 });

@@ -132,7 +132,7 @@ describe("a valid file", () => {
     expect(service.calls(PRICING) - before).toBe(0);
   });
 
-  test("can sell other terms only, a TLD that is new, for example, whose prices are loaded without a restart, and until then visitors aren't told of a former failure", async () => {
+  test("can sell other terms only, a TLD that is new, for example, whose prices are loaded without a restart, and until then visitors don't hear of a former failure", async () => {
     await stop();
     await start(RETAIL, COM_WORLD);
     expect(problemOf(await service.ask("/v1/availability?domain=kabul.com.af")).code).toBe("invalid_request");

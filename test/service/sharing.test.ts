@@ -1,4 +1,4 @@
-/** Many visitors request the same names: the upstream gets one call for each, whoever joins or leaves. */
+/** Many visitors request the same names: the upstream gets one call for each, whether visitors join or leave. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { z } from "zod";

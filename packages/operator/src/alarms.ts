@@ -1,4 +1,4 @@
-/** What staff are told: the alarms, each with what to do about it, and the notices that were posted to them, with their delivery. */
+/** What staff see of trouble: the alarms, each with what to do about it, and the notices that were posted to them, with their delivery. */
 import { byId, element, refill } from "../../storefront/src/element.js";
 import { count, counted, timeOf } from "./figures.js";
 import type { Overview } from "./staff-api.js";
