@@ -6,6 +6,7 @@ import { type Carts, createCarts } from "./staff/carts.js";
 import { type Audit, createAudit } from "./staff/audit.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
+import { createCustomerDomains, type CustomerDomains } from "./customers/customer-domains.js";
 import { watchSecretFiles } from "./config/secret-files.js";
 import { createFleet, type Fleet } from "./fleet/lease.js";
 import { createRedisStore } from "./redis/store.js";
@@ -57,6 +58,7 @@ export interface Engine {
   readonly notebook: Notebook;
   readonly prices: PriceList;
   readonly account: Account;
+  readonly customerDomains: CustomerDomains;
   readonly promises: Promises;
   readonly carts: Carts;
   readonly audit: Audit;
@@ -210,6 +212,7 @@ export function createEngine(settings: EngineSettings): Engine {
     clock: factClock,
     log,
   });
+  const customerDomains = createCustomerDomains({ account, roomInMs, clock: factClock, log });
   const names = createNames({
     checks: notebook.checks,
     check: upstream.check,
@@ -273,6 +276,7 @@ export function createEngine(settings: EngineSettings): Engine {
     notebook,
     prices,
     account,
+    customerDomains,
     promises,
     carts,
     audit,

@@ -1,6 +1,6 @@
 /** The routes for customers' own domains. Any other name gets the same 404 as one that doesn't exist. */
 import type { IRouter, Request, Response } from "express";
-import type { CustomerDomain } from "../staff/account.js";
+import type { CustomerDomain } from "../customers/customer-domains.js";
 import type { DomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { challenge, ServiceError } from "../errors.js";
@@ -14,14 +14,14 @@ import { hostInPath, readQuery } from "./parse.js";
 import { presentCustomerDomain, presentUnknownDomain } from "./presenters.js";
 import { answersJson, endedByHead, route } from "./routes.js";
 
-interface CustomerParts extends Pick<Engine, "account" | "prices" | "shop"> {
+interface CustomerParts extends Pick<Engine, "customerDomains" | "prices" | "shop"> {
   readonly callers: Callers;
   readonly ask: AskFor;
   readonly now: () => number;
 }
 
 export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
-  const { callers, account, prices, shop, ask, now } = parts;
+  const { callers, customerDomains, prices, shop, ask, now } = parts;
 
   async function namesOf(request: Request, response: Response): Promise<ReadonlyMap<string, DomainName>> {
     const caller = await callers.of(request);
@@ -53,7 +53,7 @@ export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
       readQuery(request.query, noQuery);
       if (endedByHead(request, response)) return;
       const asked = ask(request, "account");
-      const found = await account.allOfCustomer(asked, [...names.values()], asked.spend);
+      const found = await customerDomains.all(asked, [...names.values()], asked.spend);
       const domains = found.map((one) => ("value" in one ? present(one) : presentUnknownDomain(one)));
       const body: AnswerOf<typeof customerDomainsShape> = { domains };
       sendJson(response, body);
@@ -70,7 +70,7 @@ export function addCustomerRoutes(router: IRouter, parts: CustomerParts): void {
       if (name === undefined) throw notOwned();
       if (endedByHead(request, response)) return;
       const asked = ask(request, "account");
-      const own = await account.ofCustomer(asked, name, asked.spend);
+      const own = await customerDomains.one(asked, name, asked.spend);
       if (own === null) throw notOwned();
       sendJson(response, present(own));
     },

@@ -1,5 +1,5 @@
 /** Builds the response bodies for visitors and customers field by field, as new objects, without wholesale amounts. */
-import type { UnknownDomain } from "../staff/account.js";
+import type { UnknownDomain } from "../customers/customer-domains.js";
 import type { Known } from "../facts/page.js";
 import { instant } from "../clock.js";
 import type { DomainName } from "../domain-name.js";

@@ -1,10 +1,9 @@
 /**
- * Account data for staff, and the domains of a customer, each with its age and its source. A change of tier is noticed within the tier's
- * freshness, no matter who asked for it.
+ * The reseller's account: domains, balance and tier, each with its age and its source. A change of tier is noticed within the tier's freshness, no
+ * matter who asked for it.
  */
-import { type Clock, pause } from "../clock.js";
+import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
-import { isExpected } from "../errors.js";
 import type { Notebook } from "../facts/notebook.js";
 import type { Known } from "../facts/page.js";
 import type { Log } from "../logger.js";
@@ -14,20 +13,16 @@ import type { Balance, DomainList, DomainRecord, Tier } from "../upstream/contra
 import type { Upstream } from "../upstream/operations.js";
 
 export interface Account {
+  /** The domain list. `spend` is called before an upstream call, and can throw to prevent it. */
+  list(ask: Ask, spend?: () => void): Promise<Known<DomainList>>;
+  /** The domain list, and whether it is known or suspected to be cut off. */
   domains(ask: Ask): Promise<Known<DomainList> & { readonly truncated: boolean }>;
-  /** Null: not managed by the reseller. */
-  domain(ask: Ask, name: DomainName): Promise<Known<DomainRecord | null>>;
-  /** The record, from the domain list if it contains enough; null if the reseller doesn't manage the name. `spend` is called before any upstream call, and can throw to prevent it. */
-  ofCustomer(ask: Ask, name: DomainName, spend: () => void): Promise<CustomerDomain | null>;
-  /**
-   * The records of those names that the reseller manages, in the given order. Details that the list lacks are loaded in spare quota: a name
-   * whose record isn't known within a second is unknown, and a repetition finds more. `spend` as above.
-   */
-  allOfCustomer(
-    ask: Ask,
-    names: readonly DomainName[],
-    spend: () => void,
-  ): Promise<(CustomerDomain | UnknownDomain)[]>;
+  /** The name's own record; null: not managed by the reseller. `spend` as above. */
+  domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>>;
+  /** What the list says about a name: its record, null if it isn't in the account, or that only its own record shows it. */
+  listed(list: Known<DomainList>, ascii: string): Known<DomainRecord> | "ask" | null;
+  /** The name's own record, if memory knows it. */
+  remembered(ascii: string): Known<DomainRecord | null> | undefined;
   balance(ask: Ask): Promise<Known<Balance>>;
   tier(ask: Ask): Promise<Known<Tier>>;
   /** Makes the call even if it has just failed, and learns from the answer. */
@@ -43,14 +38,6 @@ export interface Account {
   known(): { readonly domains: DomainList | undefined; readonly balance: Balance | undefined };
   /** Starts refreshing the domain list and the tier in the background; returns a function that stops it. */
   keepWarm(): () => void;
-}
-
-export type CustomerDomain = Known<DomainRecord> & { readonly name: DomainName };
-
-/** A domain that hasn't been loaded yet. */
-export interface UnknownDomain {
-  readonly name: DomainName;
-  readonly retryAfterMs: number;
 }
 
 interface AccountSettings {
@@ -72,13 +59,6 @@ interface AccountSettings {
 }
 
 const LIST_CAP = 100;
-/** How many names that the list lacks are requested at the same time. */
-const AT_A_TIME = 5;
-/** How long a customer waits for them. */
-const AT_ONCE_MS = 1_000;
-/** About how long a name waits for each one before it, within the quota. */
-const EACH_MS = 1_000;
-const MAX_RETRY_MS = 60_000;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
 /** The keys of pages with a single entry. */
@@ -95,7 +75,6 @@ export function createAccount(settings: AccountSettings): Account {
     for (const record of records) if (record.hasOwnPrices) settings.onOwnPrices(record.domain, askedAt);
   }
 
-  /** `spend` is called before an upstream call, and can throw to prevent it. */
   function list(ask: Ask, spend = (): void => {}): Promise<Known<DomainList>> {
     return notebook.domains.get(LIST, ask, async (shared) => {
       spend();
@@ -165,45 +144,15 @@ export function createAccount(settings: AccountSettings): Account {
     return unreadable.length > 0 || active > records.length;
   }
 
-  /** What the list says about a name; `ask`: only its own record shows it. */
-  function listed<N extends Pick<DomainName, "ascii">>(
-    known: Known<DomainList>,
-    name: N,
-  ): (Known<DomainRecord> & { readonly name: N }) | "ask" | null {
-    const record = known.value.records.find((one) => one.domain === name.ascii);
+  function listed(known: Known<DomainList>, ascii: string): Known<DomainRecord> | "ask" | null {
+    const record = known.value.records.find(({ domain: name }) => name === ascii);
     // Some upstreams list only names.
-    if (record !== undefined) return record.expiresAt === null ? "ask" : { ...known, value: record, name };
+    if (record !== undefined) return record.expiresAt === null ? "ask" : { ...known, value: record };
     return mayLack(known.value) ? "ask" : null;
   }
 
-  /** Loads records in spare quota, for as long as there is some. */
-  async function loadInSpare(ask: Ask, names: readonly DomainName[]): Promise<void> {
-    const spare: Ask = {
-      lane: "refresh",
-      client: "customer-domains",
-      waitUntilMs: Infinity,
-      signal: ask.signal,
-    };
-    const todo = [...names];
-    const work = async (): Promise<void> => {
-      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift())
-        await domain(spare, next).catch(() => {
-          if (!ask.signal.aborted) log.debug("account.refresh.failed", { what: "domain" });
-        });
-    };
-    await Promise.all(Array.from({ length: AT_A_TIME }, work));
-  }
-
-  /** The record as memory has it; undefined if it isn't known, null if the reseller doesn't manage the name. */
-  function remembered(name: DomainName): CustomerDomain | null | undefined {
-    const known = notebook.domain.peek(name.ascii);
-    if (known === undefined) return undefined;
-    const { value } = known;
-    return value && { ...known, value, name };
-  }
-
   return {
-    balance,
+    list,
     async domains(ask) {
       const known = await list(ask);
       // While the upstream doesn't answer, a second call would only add to the wait.
@@ -215,33 +164,9 @@ export function createAccount(settings: AccountSettings): Account {
       return { ...known, truncated };
     },
     domain,
-    async ofCustomer(ask, name, spend) {
-      const found = listed(await list(ask, spend), name);
-      if (found !== "ask") return found;
-      const { value, ...details } = await domain(ask, name, spend);
-      return value && { ...details, value, name };
-    },
-    async allOfCustomer(ask, names, spend) {
-      if (names.length === 0) return [];
-      const known = await list(ask, spend).catch((error: unknown) => {
-        if (isExpected(error) && names.some(remembered)) return null;
-        throw error;
-      });
-      const said = names.map((name) => (known === null ? "ask" : listed(known, name)));
-      const missing = names.filter((name, at) => said[at] === "ask" && remembered(name) === undefined);
-      const end = new AbortController();
-      await Promise.race([loadInSpare(ask, missing), pause(clock, AT_ONCE_MS, end.signal)]);
-      end.abort();
-      let before = 0;
-      return names.flatMap((name, at): (CustomerDomain | UnknownDomain)[] => {
-        const found = said[at] === "ask" ? remembered(name) : (said[at] ?? null);
-        if (found === undefined) {
-          before += 1;
-          return [{ name, retryAfterMs: Math.min(roomInMs() + before * EACH_MS, MAX_RETRY_MS) }];
-        }
-        return found === null ? [] : [found];
-      });
-    },
+    listed,
+    remembered: (ascii) => notebook.domain.peek(ascii),
+    balance,
     tier,
     async tryTier(ask) {
       notebook.tier.learn(TIER, await upstream.tier(ask));
@@ -258,7 +183,7 @@ export function createAccount(settings: AccountSettings): Account {
     },
     managed(ascii) {
       const list = notebook.domains.peek(LIST);
-      const said = list && listed(list, { ascii });
+      const said = list && listed(list, ascii);
       const own = notebook.domain.peek(ascii);
       // A full list may be cut off, even if fewer domains count as active.
       const isFull = (list?.value.records.length ?? 0) >= LIST_CAP;
