@@ -17,9 +17,9 @@ import {
   DAY_MS,
   type Evidence,
   type FollowedLine,
+  judgedBy,
   type LineNotice,
   type LineState,
-  showsOrder,
   type SignedCart,
   signedCarts,
   stateOf,
@@ -83,8 +83,6 @@ interface Seen {
 const MAX_CARTS = 10_000;
 /** A record this old, or younger, was still true when the cart was signed. */
 const BEFORE_MS = 15 * 60_000;
-/** An own order may take this long from the registry to the account's records. */
-const ARRIVES_WITHIN_MS = 3_600_000;
 /** A line is looked for at most this often; an old one whenever it has grown older by a quarter, at least twice a day. */
 const LOOK_EVERY_MS = 30 * 60_000;
 const LOOK_AT_LEAST_MS = DAY_MS / 2;
@@ -95,8 +93,8 @@ const IDLE_MS = 60_000;
 export function createCarts(settings: CartSettings): Carts {
   const { store, upstream, account, names, clock, factClock } = settings;
   const carts = new BoundedMap<string, SignedCart>(MAX_CARTS);
-  /** By name. */
   let isRestored = store === null;
+  /** By name. */
   const seen = new BoundedMap<string, Seen>(2 * MAX_CARTS);
 
   function seenOf(domain: string): Seen {
@@ -121,8 +119,9 @@ export function createCarts(settings: CartSettings): Carts {
     return known && { record: known.value, atMs: known.asOfMs };
   }
 
-  /** When the last check found the name taken; null if it found it available, undefined without one. */
-  function takenAtOf({ domain, years }: FollowedLine): number | null | undefined {
+  /** When the last check of a registration found the name taken; null if it found it available, undefined without one. */
+  function takenAtOf({ domain, action, years }: FollowedLine): number | null | undefined {
+    if (action !== "registration") return undefined;
     const check = names.check({ ascii: domain }, years);
     if (check === undefined) return undefined;
     return check.value.status === "taken" ? clock.now() - (factClock.monotonic() - check.askedAt) : null;
@@ -134,28 +133,10 @@ export function createCarts(settings: CartSettings): Carts {
     const evidence = evidenceOf(line.domain);
     const known = seenOf(line.domain);
     if (evidence !== undefined) known.askedAtMs = Math.max(known.askedAtMs, evidence.atMs);
-    if (evidence !== undefined && evidence.atMs > cart.issuedAtMs) {
-      const key = `${line.domain} ${line.action} ${evidence.record?.expiresAt ?? ""}`;
-      const isClaimed = line.action === "renewal" && claimed.has(key);
-      if (showsOrder(line, cart.issuedAtMs, evidence) && !isClaimed) {
-        claimed.add(key);
-        return { ...line, found: { state: "managed", atMs: evidence.atMs } };
-      }
-      const before = beforeOf(evidence);
-      const isNew = line.before?.expiresAt !== before?.expiresAt;
-      // A transferred name that is ours at first sight may have been ours before.
-      if (line.action !== "registration" && isNew) return { ...line, before };
-    }
-    if (line.action !== "registration" || line.found !== null) return line;
     const takenAtMs = takenAtOf(line);
     if (takenAtMs === null) known.takenAtMs = null;
     else if (takenAtMs !== undefined && takenAtMs > cart.issuedAtMs) known.takenAtMs ??= takenAtMs;
-    const isLost =
-      known.takenAtMs !== null &&
-      known.takenAtMs > cart.issuedAtMs &&
-      evidence?.record === null &&
-      evidence.atMs >= known.takenAtMs + ARRIVES_WITHIN_MS;
-    return isLost ? { ...line, found: { state: "lost", atMs: known.takenAtMs ?? clock.now() } } : line;
+    return judgedBy(cart, line, evidence, known.takenAtMs, claimed);
   }
 
   /** Brings all carts up to date with what memory knows. Ordered ones come first, then the newest: one move of an expiry is one order. */

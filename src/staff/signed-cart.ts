@@ -90,8 +90,39 @@ export function beforeOf({ record }: Evidence): FollowedLine["before"] {
   };
 }
 
+/**
+ * The line with what the account's last answer about the name shows. `takenAtMs`: when a check first found the name taken. `claimed`: the expiries
+ * that other lines are the cause of; grows.
+ */
+export function judgedBy(
+  { issuedAtMs }: SignedCart,
+  line: FollowedLine,
+  evidence: Evidence | undefined,
+  takenAtMs: number | null,
+  claimed: Set<string>,
+): FollowedLine {
+  if (evidence === undefined || evidence.atMs <= issuedAtMs) return line;
+  const { record, atMs } = evidence;
+  const move = `${line.domain} ${line.action} ${record?.expiresAt ?? ""}`;
+  if (showsOrder(line, issuedAtMs, evidence) && !(line.action === "renewal" && claimed.has(move))) {
+    claimed.add(move);
+    return { ...line, found: { state: "managed", atMs } };
+  }
+  if (line.action !== "registration") {
+    const before = beforeOf(evidence);
+    // A transferred name that is ours at first sight may have been ours before.
+    return line.before?.expiresAt === before?.expiresAt ? line : { ...line, before };
+  }
+  const isLost =
+    takenAtMs !== null && takenAtMs > issuedAtMs && record === null && atMs >= takenAtMs + ARRIVES_WITHIN_MS;
+  return isLost && line.found === null ? { ...line, found: { state: "lost", atMs: takenAtMs } } : line;
+}
+
+/** An own order may take this long from the registry to the account's records. */
+const ARRIVES_WITHIN_MS = 3_600_000;
+
 /** Whether the record, asked after the cart was signed, shows that this line was ordered. */
-export function showsOrder(
+function showsOrder(
   { action, years, before }: FollowedLine,
   signedAtMs: number,
   { record }: Evidence,
