@@ -1,7 +1,7 @@
 /** The slot table lets as many calls arrive in any rolling window as it has slots, and never more. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { graceMsOf, occupiedMsOf, type Rests, SlotTable } from "../../src/quota/slot-table.js";
+import { graceMsOf, occupiedMsOf, type Outcome, type Rests, SlotTable } from "../../src/quota/slot-table.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { largestWindow } from "./support/rolling.js";
 
@@ -126,5 +126,97 @@ describe("the slot table", () => {
     };
     expect([usable(4), usable(3), usable(2), usable(6)]).toEqual([2, 1, 0, 2]);
     expect([usable(4, { windowMs: 500 }), usable(4, { pausedForMs: 10 })]).toEqual([0, 0]);
+  });
+
+  test("takes the slot first that has rested longest, and keeps the order in which the others become usable", async () => {
+    const clock = new FakeClock();
+    const table = tableOf(3, clock, { windowMs: WINDOW_MS, slots: [700, 0, 400], pausedForMs: 0 });
+    // A new owner numbers them by how long they rest.
+    expect([table.take(), table.take()]).toEqual([2, null]);
+    table.settle(2, "answered");
+    expect([0, 1, 2].map((n) => table.freeAt(n))).toEqual([400, 700, OCCUPIED_MS]);
+    await clock.advance(700);
+    expect([table.take(), table.take(), table.take()]).toEqual([1, 0, null]);
+    expect([0, 1].map((n) => table.freeAt(n))).toEqual([OCCUPIED_MS, 700 + OCCUPIED_MS]);
+    expect(() => {
+      table.settle(3, "answered");
+    }).toThrow("there is no slot 3");
+  });
+
+  test("expects a call in flight to take twice as long as calls usually do, which those that were never sent don't change", async () => {
+    const clock = new FakeClock();
+    const table = tableOf(1, clock);
+    const call = async (outcome: Outcome): Promise<void> => {
+      const slot = table.take() ?? NaN;
+      await clock.advance(160);
+      table.settle(slot, outcome);
+    };
+    expect(table.awayMs).toBe(OCCUPIED_MS);
+    await call("unsent");
+    expect(table.awayMs).toBe(OCCUPIED_MS);
+    await call("answered");
+    expect(table.awayMs).toBe(OCCUPIED_MS + 2 * 10);
+    await clock.advance(OCCUPIED_MS);
+    const sentAt = clock.monotonic();
+    await call("abandoned");
+    expect(table.awayMs).toBe(OCCUPIED_MS + 2 * (10 + 150 / 16));
+    expect(table.freeAt(0)).toBeCloseTo(sentAt + 160 + OCCUPIED_MS + graceMsOf(WINDOW_MS));
+  });
+
+  test("pauses one operation by itself, and every call as soon as two are paused; a longer pause stands, and none is longer than five minutes", async () => {
+    const clock = new FakeClock();
+    const table = tableOf(3, clock);
+    const pausedForMs = (operation?: string) => table.pausedUntilAt(operation) - clock.monotonic();
+    expect(table.pausedUntilAt()).toBe(-Infinity);
+    table.pause("check", 500);
+    table.pause("check", 200);
+    expect([pausedForMs("check"), pausedForMs("tier"), pausedForMs()]).toEqual([500, -Infinity, 500]);
+    expect(table.take()).toBe(0);
+    await clock.advance(500);
+    table.pause("tier", -1);
+    expect([pausedForMs("tier"), table.take()]).toEqual([0, 1]);
+
+    table.pause("check", 300);
+    table.pause("tier", 100);
+    expect([pausedForMs("tier"), pausedForMs("balance"), table.rests().pausedForMs]).toEqual([300, 300, 300]);
+    expect([table.take(), table.freeAt(0) - clock.monotonic()]).toEqual([null, 300]);
+    await clock.advance(300);
+    expect(table.take()).toBe(2);
+    table.pause("check", 1e9);
+    expect(pausedForMs("check")).toBe(300_000);
+    const next = tableOf(1, clock, { windowMs: WINDOW_MS, slots: [0], pausedForMs: 1e9 });
+    expect(next.pausedUntilAt() - clock.monotonic()).toBe(300_000);
+  });
+
+  test("sends nothing that it could not record, and goes on if the end of a call, or a pause, could not be recorded", () => {
+    const clock = new FakeClock();
+    const faults: string[] = [];
+    const recorded: Rests[] = [];
+    let isFull = false;
+    const table = new SlotTable({
+      limit: 3,
+      headroom: 1,
+      windowMs: WINDOW_MS,
+      clock,
+      record(rests) {
+        if (isFull) throw new Error("full");
+        recorded.push(rests);
+      },
+      onFault: (what) => faults.push(what),
+    });
+    expect([table.limit, table.budget, recorded.length]).toEqual([3, 2, 1]);
+    expect(table.take()).toBe(0);
+    expect(recorded.at(-1)).toEqual({ windowMs: WINDOW_MS, slots: [null, 0], pausedForMs: 0 });
+    isFull = true;
+    expect(() => table.take()).toThrow("full");
+    table.settle(0, "answered");
+    table.pause("check", 10);
+    table.pause("tier", 20);
+    expect(faults).toEqual([
+      "a settled call could not be written to the quota ledger",
+      "a pause could not be written to the quota ledger",
+    ]);
+    expect(table.usage()).toEqual({ used: 1, largestWindowToday: 1 });
+    expect(table.rests()).toEqual({ windowMs: WINDOW_MS, slots: [OCCUPIED_MS, 0], pausedForMs: 20 });
   });
 });
