@@ -1,6 +1,6 @@
 /** The storefront's logic that needs no browser: interpreting what people type, and exact amounts. */
 import { describe, expect, test } from "@jest/globals";
-import { StorefrontProblem } from "../../client/src/client.js";
+import { type ProblemCode, StorefrontProblem } from "../../client/src/client.js";
 import { parseSearchTerm } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import { perYear, sumOf } from "../src/money.js";
@@ -101,6 +101,18 @@ describe("the refusal of a name", () => {
     expect(reasons[0]).toBe(reason);
     expect(new Set(reasons).size).toBe(3);
   });
+});
+
+test("what is wrong, and what to do about it, depends on how long it takes and on who answered", () => {
+  const [busy, lost] = ["The shop is busy right now.", "The connection was lost."];
+  const words = (code: ProblemCode, facts: object) =>
+    wordsFor(en, new StorefrontProblem(code, "", facts), SOLD);
+  expect(words("quota_exhausted", { retryAfter: 24 })).toBe(`${busy} Try again in a minute.`);
+  expect(words("quota_exhausted", { retryAfter: 240 })).toBe(`${busy} Try again in a few minutes.`);
+  expect(words("unreachable", {})).toBe(`${lost} Check your connection and try again.`);
+  // A proxy's page while the service restarts isn't blamed on the visitor's connection.
+  const proxy = words("unreachable", { status: 502 });
+  expect(proxy).toBe("Something went wrong on our side. Try again in a minute.");
 });
 
 describe("amounts", () => {
