@@ -401,7 +401,7 @@ describeWithBrowser("the operator page", () => {
     expect(stops.at(-1)).toBe("list-expired");
   });
 
-  test("shows each alarm with what to do, bad ones first, their number wherever one scrolls, and announces only those that are new", async () => {
+  test("shows each alarm with what to do, bad ones first, their number wherever one scrolls, and announces only those that are new; says why it has to wait, counts down to the next retry of each part, and recovers by itself", async () => {
     const { page } = await signedIn();
     await waitForText(page, "A domain has expired: lapsed.af (2 days ago).");
     await waitForText(page, /^Renew it in the reseller portal/);
@@ -435,6 +435,39 @@ describeWithBrowser("the operator page", () => {
       `Note: 2 of 28 prices are doubtful.\n${todo}`,
       `Note: No TLD has a margin.\n${todo}`,
     ]);
+
+    await page.unroute("**/v1/staff/overview");
+    const failing = (part: string, status: number, retryAfter: string, body = {}) =>
+      page.route(`**/v1/staff/${part}`, (route) =>
+        route.fulfill({ status, headers: { "Retry-After": retryAfter }, body: JSON.stringify(body) }),
+      );
+    const hasRecovered = () => untilTrue(page, `document.getElementById("notice").hidden`);
+    await failing("audit", 503, "60");
+    await page.clock.fastForward(10_000);
+    await waitForText(page, "The registry can't be asked right now.");
+    await failing("overview", 429, "7");
+    await page.clock.fastForward(5_000);
+    await waitForText(page, /Too many requests from this address\./);
+    await waitForText(page, /^Retrying in [67] s\.$/);
+    await page.unroute("**/v1/staff/overview");
+    await page.clock.fastForward(7_000);
+    await page.getByText("Too many requests from this address.").waitFor({ state: "hidden" });
+    expect(await page.locator("#notice-words").textContent()).toBe("The registry can't be asked right now.");
+    await waitForText(page, /^Retrying in 4\d s\.$/);
+    await page.unroute("**/v1/staff/audit");
+    await page.clock.fastForward(60_000);
+    await hasRecovered();
+    await failing("overview", 503, "1", { code: "shutting_down", detail: "x" });
+    await page.clock.fastForward(5_000);
+    await waitForText(page, "The service is shutting down.");
+    await page.unroute("**/v1/staff/overview");
+    await page.route("**/v1/staff/**", (route) => route.abort("internetdisconnected"));
+    // By now every part has been requested at least once more.
+    await page.clock.fastForward(300_000);
+    await waitForText(page, "The service can't be reached.");
+    await page.unroute("**/v1/staff/**");
+    await page.clock.fastForward(6_000);
+    await hasRecovered();
   });
 
   test("shows the cost of a purge at once and asks for confirmation, and says if the token lacks the scope", async () => {
@@ -517,42 +550,6 @@ describeWithBrowser("the operator page", () => {
     await untilTrue(page, isDrawn(0, "--line-1", 0.9, 0.97));
     await page.getByRole("button", { name: "10 minutes" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last ten minutes/).waitFor();
-  });
-
-  test("says why it has to wait, counts down to the next retry of each part, and recovers by itself", async () => {
-    const { page } = await signedIn();
-    await waitForText(page, "Silver");
-    const failing = (part: string, status: number, retryAfter: string, body = {}) =>
-      page.route(`**/v1/staff/${part}`, (route) =>
-        route.fulfill({ status, headers: { "Retry-After": retryAfter }, body: JSON.stringify(body) }),
-      );
-    const hasRecovered = () => untilTrue(page, `document.getElementById("notice").hidden`);
-    await failing("audit", 503, "60");
-    await page.clock.fastForward(10_000);
-    await waitForText(page, "The registry can't be asked right now.");
-    await failing("overview", 429, "7");
-    await page.clock.fastForward(5_000);
-    await waitForText(page, /Too many requests from this address\./);
-    await waitForText(page, /^Retrying in [67] s\.$/);
-    await page.unroute("**/v1/staff/overview");
-    await page.clock.fastForward(7_000);
-    await page.getByText("Too many requests from this address.").waitFor({ state: "hidden" });
-    expect(await page.locator("#notice-words").textContent()).toBe("The registry can't be asked right now.");
-    await waitForText(page, /^Retrying in 4\d s\.$/);
-    await page.unroute("**/v1/staff/audit");
-    await page.clock.fastForward(60_000);
-    await hasRecovered();
-    await failing("overview", 503, "1", { code: "shutting_down", detail: "x" });
-    await page.clock.fastForward(5_000);
-    await waitForText(page, "The service is shutting down.");
-    await page.unroute("**/v1/staff/overview");
-    await page.route("**/v1/staff/**", (route) => route.abort("internetdisconnected"));
-    // By now every part has been requested at least once more.
-    await page.clock.fastForward(300_000);
-    await waitForText(page, "The service can't be reached.");
-    await page.unroute("**/v1/staff/**");
-    await page.clock.fastForward(6_000);
-    await hasRecovered();
   });
 
   async function save(page: Page, name: string): Promise<string> {
