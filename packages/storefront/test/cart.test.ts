@@ -423,22 +423,28 @@ describeWithBrowser("the cart", () => {
       unpriced({ status: "not_checked", problem }),
       unpriced({ status: "taken" }),
     ];
-    let answer = (): void => {};
+    const requests: (() => void)[] = [];
     const { page } = await shop.visitor({
       stopped: true,
       before: (page) =>
         page.route("/v1/quotes", async (route) => {
-          await new Promise<void>((asked) => (answer = asked));
+          await new Promise<void>((answer) => requests.push(answer));
           await route.fulfill(answers.shift() ?? {});
         }),
     });
+    const answer = async (): Promise<void> => {
+      await until(() => requests.length > 0, "the request");
+      requests.pop()?.();
+    };
     const expectHeld = async (isHeld: boolean): Promise<void> => {
       await goOn(page).waitFor({ state: isHeld ? "visible" : "hidden" });
       expect(await promise(page).inputValue()).toBe(isHeld ? "aaaa.bbbb.cccc" : "");
     };
     const confirmAgain = async (kind: string): Promise<void> => {
+      // What was asked before has been cancelled.
+      requests.length = 0;
       await confirm(page, "asking");
-      answer();
+      await answer();
       await cartIs(page, kind);
     };
     await put(page, "kabul.af", "kabul.com.af");
@@ -446,7 +452,7 @@ describeWithBrowser("the cart", () => {
     expect(await read(cartStatus(page))).toBe("Checking with the registry…");
     expect(await page.locator("#cart-confirm").getAttribute("aria-disabled")).toBe("true");
     await expectHeld(false);
-    answer();
+    await answer();
     await cartIs(page, "problem");
     for (const why of [
       /^The registry is not answering properly\. /,
@@ -454,7 +460,7 @@ describeWithBrowser("the cart", () => {
     ]) {
       await confirm(page, "asking");
       await expectHeld(true);
-      answer();
+      await answer();
       await cartIs(page, "refused");
       expect(await read(cartStatus(page))).toMatch(why);
       expect(await read(cartStatus(page))).toMatch(/ Price held for you until .*\sleft\)\.$/);
@@ -477,7 +483,7 @@ describeWithBrowser("the cart", () => {
     await confirmAgain("waiting");
     await page.clock.runFor(3_000);
     await cartIs(page, "asking");
-    answer();
+    await answer();
     await cartIs(page, "refused");
     await page.clock.fastForward(500_000);
     // Not when a wait is over.
