@@ -106,28 +106,24 @@ export const cartIs = (page: Page, kind: string) =>
 /** Waits until a search has succeeded. */
 export const done = (page: Page) => searchIs(page, "done");
 
-/** Advances a stopped clock until a search has succeeded, whatever its requests need of real time. */
-export async function runUntilDone(page: Page): Promise<void> {
+/** Advances a stopped clock until this is the search's state, whatever its requests need of real time. */
+export async function runUntil(page: Page, kind: string): Promise<void> {
   await until(async () => {
     await page.clock.runFor(1_000);
-    return (await status(page).getAttribute("data-kind")) === "done";
-  }, "the result");
+    return (await status(page).getAttribute("data-kind")) === kind;
+  }, kind);
 }
 
 /** Replaces the text in the search box at once, as a paste would, and presses Enter. */
 export async function enter(page: Page, text: string): Promise<void> {
-  await page.locator("#query").focus();
-  await page.keyboard.press("ControlOrMeta+a");
+  await page.locator("#query").press("ControlOrMeta+a");
   await page.keyboard.insertText(text);
   await page.keyboard.press("Enter");
 }
 
-/** Types into the search box, presses Enter and waits for the results. */
+/** Does so and waits for the results. */
 export async function searchFor(page: Page, text: string): Promise<void> {
-  await page.locator("#query").focus();
-  await page.keyboard.press("ControlOrMeta+a");
-  await page.keyboard.type(text);
-  await page.keyboard.press("Enter");
+  await enter(page, text);
   await done(page);
 }
 

@@ -253,10 +253,11 @@ describeWithBrowser("the search element on another website", () => {
     page.on("console", (message) => {
       if (message.text().includes("af-domain-search")) said.push(message.text());
     });
+    await page.clock.install();
     await page.goto("/");
     await page.getByText(fa.notAllowed).first().waitFor();
     await enter(page, "kabul");
-    await page.waitForTimeout(1_500);
+    await page.clock.runFor(1_500);
     expect(await read(status(page))).toBe(fa.notAllowed);
     expect(said).toEqual([
       `<af-domain-search>: ${service.url} doesn't let this page read its answers. Add ${new URL(page.url()).origin} to its setting CORS_ORIGINS.`,
