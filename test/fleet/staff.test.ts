@@ -8,10 +8,7 @@ import { startFleet } from "../support/fleet.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
-import { expectAlarms } from "../staff/alarm.js";
-import { Receiver } from "../staff/receiver.js";
 import { listed, registration, say, sign } from "../staff/signing-shop.js";
-import { inScene, redisLost, redisRefuses } from "../support/conditions.js";
 
 const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
@@ -30,20 +27,6 @@ const pricesOf = async ({ ask }: Service) => {
 };
 const reportsOf = ({ log }: Service): number =>
   log.filter((line) => line.includes('"event":"account.tier.changed"')).length;
-
-describeWithRedis("with Redis,", () => {
-  test("an alarm is raised while it can't be reached or refuses commands, and staff are notified", async () => {
-    const receiver = new Receiver();
-    await receiver.open();
-    await inScene({ withRedis: true, env: receiver.env }, (scene) =>
-      expectAlarms(scene, receiver, [
-        ["redis", /^Redis can't be reached\./, redisLost],
-        ["redis", /^Redis refuses commands\./, redisRefuses],
-      ]),
-    );
-    await receiver.close();
-  });
-});
 
 describeWithRedis("of several replicas,", () => {
   let redis: RedisServer;
