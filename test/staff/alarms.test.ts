@@ -250,7 +250,7 @@ const INCIDENTS: Readonly<Record<string, readonly Incident[]>> = {
   ],
 };
 for (const [what, incidents] of Object.entries(INCIDENTS)) {
-  const setup: SceneSetup = Object.assign({}, ...incidents.map(({ condition }) => condition));
+  const setup = incidents.reduce<SceneSetup>((all, { condition }) => ({ ...all, ...condition }), {});
   testWith(
     setup.withRedis === true ? ["promtool", "redis-server"] : ["promtool"],
     `the alarms and alerts of ${what} are raised by their causes and end with them, and staff are notified of both`,
