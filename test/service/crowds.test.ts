@@ -1,117 +1,18 @@
 /**
- * Crowds. The users of a mobile carrier share one address: alone, they get the whole budget; to others, they count as one busy visitor. And
- * the visitors of a first start, when nothing is known about the registry, get what was promised to them.
+ * Crowds: people behind one address beside a flood, and the visitors of a first start, when nothing is known about the registry.
+ * test/quota/waits tells what the users of one address get of the budget.
  */
 import { expect, test } from "@jest/globals";
 import { SignJWT } from "jose";
 import { z } from "zod";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
-import {
-  type Answer,
-  bearer,
-  CHECK,
-  problemOf,
-  type Service,
-  startService,
-  until,
-} from "../support/service.js";
+import { type Answer, bearer, problemOf, type Service, startService } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 
-const BUDGET = 57;
-const STEP_MS = 1000;
 const MINUTE_MS = 60_000;
 const PATIENCE_MS = 8000;
 const CARRIER = "192.0.2.1";
-
-const overview = z.object({ quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }) });
-const refusal = z.object({ retryAfter: z.int() });
-
-interface User {
-  readonly address: string;
-  readonly name: string;
-  readonly arrivesAt: number;
-  servedAt: number | null;
-}
-
-/** Users who arrive at equal intervals over a period. Each requests a different name. */
-function users(clock: FakeClock, count: number, address: (n: number) => string, overMs: number): User[] {
-  const now = clock.monotonic();
-  return Array.from({ length: count }, (_, n) => ({
-    address: address(n),
-    name: `name-${address(n).replaceAll(".", "-")}-${now}-${n}.af`,
-    arrivesAt: now + (n * overMs) / count,
-    servedAt: null,
-  }));
-}
-
-/** Lets all users send their request, and retry it at the given second, for this long. */
-async function play(service: Service, clock: FakeClock, all: readonly User[], forMs: number): Promise<void> {
-  const due = new Map<User, number>(all.map((user) => [user, user.arrivesAt]));
-  const open = new Set<User>();
-  const answered = (user: User, { status, body }: Answer): void => {
-    open.delete(user);
-    if (status === 200) user.servedAt = clock.monotonic();
-    else due.set(user, clock.monotonic() + refusal.parse(body).retryAfter * 1000);
-  };
-  const queued = async (): Promise<number> => {
-    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-    return overview.parse(body).quota.lanes.exact.queued;
-  };
-  for (let passedMs = 0; passedMs < forMs; passedMs += STEP_MS) {
-    for (const [user, at] of due) {
-      if (at > clock.monotonic()) continue;
-      due.delete(user);
-      open.add(user);
-      const headers = { "X-Forwarded-For": user.address };
-      void service.ask(`/v1/availability?domain=${user.name}`, { headers }).then((answer) => {
-        answered(user, answer);
-      });
-    }
-    if (open.size > 0)
-      await until(
-        async () => (await queued()) === open.size,
-        "an answer to each request, or its place in the queue,",
-      );
-    await clock.advance(STEP_MS);
-  }
-  // Wait until the last requests are answered.
-  for (; open.size > 0; await clock.advance(STEP_MS)) await queued();
-}
-
-const promptShare = (all: readonly User[]): number =>
-  all.filter(({ servedAt, arrivesAt }) => servedAt !== null && servedAt - arrivesAt <= PATIENCE_MS + STEP_MS)
-    .length / all.length;
-
-test("the users of one address get the whole budget while they are alone, and leave others as much as one busy visitor does", async () => {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    retail: `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1] } }]
-rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
-premium: { markupPercent: "15" }
-`,
-    env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60", CLIENT_COLD_PER_MINUTE: "20" },
-  });
-  try {
-    // Nothing has used the budget for a while.
-    await clock.advance(2 * MINUTE_MS);
-    const before = service.calls(CHECK);
-    const alone = users(clock, 80, () => CARRIER, MINUTE_MS);
-    await play(service, clock, alone, MINUTE_MS);
-    expect(service.calls(CHECK) - before).toBeGreaterThanOrEqual(0.95 * BUDGET);
-    const many = users(clock, 100, () => CARRIER, MINUTE_MS);
-    const others = users(clock, 20, (n) => `198.51.100.${n}`, MINUTE_MS);
-    await play(service, clock, [...many, ...others], 1.25 * MINUTE_MS);
-    // One of them may have to retry once, because the address had the whole budget to itself until they came.
-    expect(promptShare(others)).toBeGreaterThanOrEqual(0.95);
-    expect(service.sandbox.stats().credentials[0]?.rejected429).toBe(0);
-  } finally {
-    await service.close();
-  }
-});
 
 test("ten people behind one address open the shop and look at known names within a limit of sixty requests, beside staff, a customer, Prometheus and a flood from another address", async () => {
   const clock = new FakeClock();
