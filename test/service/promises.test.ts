@@ -20,6 +20,7 @@ import {
   type Service,
   startService,
   temporaryFolder,
+  withService,
 } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 import { blocksOf, read as readPage, ROOT } from "../docs/support/markdown.js";
@@ -191,24 +192,22 @@ test("a key replaced in its file signs within a second, and the old key is publi
   }
 });
 
-test("with a live upstream but no key, nothing is promised, and the log says so", async () => {
-  const service = await startService({
-    clock: new FakeClock(),
-    env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" }),
-  });
-  try {
-    const body = { items: [{ domain: "khyber.af", action: "renewal", years: 1 }] };
-    expect((await service.ask("/v1/quotes", { method: "POST", body })).body).toMatchObject({
-      total: [{ currency: "USD" }],
-      promise: null,
-      validUntil: null,
-    });
-    expect((await service.ask("/.well-known/jwks.json")).body).toEqual({ keys: [] });
-    expect(service.log.some((line) => line.includes("promise.key.missing"))).toBe(true);
-  } finally {
-    await service.close();
-  }
-});
+test("with a live upstream but no key, nothing is promised, and the log says so", () =>
+  withService(
+    {
+      env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" }),
+    },
+    async (service) => {
+      const body = { items: [{ domain: "khyber.af", action: "renewal", years: 1 }] };
+      expect((await service.ask("/v1/quotes", { method: "POST", body })).body).toMatchObject({
+        total: [{ currency: "USD" }],
+        promise: null,
+        validUntil: null,
+      });
+      expect((await service.ask("/.well-known/jwks.json")).body).toEqual({ keys: [] });
+      expect(service.log.some((line) => line.includes("promise.key.missing"))).toBe(true);
+    },
+  ));
 
 test("a reseller's checkout verifies a promise with the TypeScript code of docs/api.md, and rejects what another key signed and altered ones", async () => {
   const folder = temporaryFolder();

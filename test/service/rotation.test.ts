@@ -15,6 +15,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
+import { overviewOf } from "../support/staff.js";
 import { renewal, shopAt } from "../shop/shop.js";
 
 /** The files from which the service reads a credential, and how they are replaced. */
@@ -133,16 +134,7 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
   };
 }
 
-const overview = z.object({
-  quota: z.object({ used: z.number() }),
-  credentials: z.array(z.object({ role: z.string(), fingerprint: z.string(), refused: z.boolean() })),
-});
-
 const usedIn = z.object({ used: z.array(z.number()) });
-
-async function overviewOf(service: Service) {
-  return overview.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body);
-}
 
 test.each([
   ["by replacing the files' content, with the old one revoked at once,", byContent, true],
@@ -153,16 +145,16 @@ test.each([
     const old = service.sandbox.credential();
     const before = await overviewOf(service);
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 40, "the load on the old credential");
+    await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     active.write(fresh);
     if (!revokesAtOnce)
       await until(() => statsOf(service, fresh.key).accepted > 10, "the use of both credentials");
     service.sandbox.control.revoke(old.key);
     const { accepted } = statsOf(service, old.key);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new credential");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
     const statuses = await visitors.stop();
-    expect(statuses.length).toBeGreaterThan(20);
+    expect(statuses.length).toBeGreaterThan(10);
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
 
     // The old credential got the calls that were in flight, and no more.
@@ -182,13 +174,13 @@ test("a pause between writing the two files fails no request either", () =>
     const { service, clock, active } = scene;
     const old = service.sandbox.credential();
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 40, "the load on the old credential");
+    await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     writeFileSync(active.key, fresh.key);
     await until(() => statsOf(service, fresh.key).refused > 0, "a call with the new key and the old secret");
     await clock.advance(3000);
     writeFileSync(active.secret, fresh.secret);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new credential");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
     expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
     expect(statsOf(service, fresh.key).refused).toBe(1);
   }));
@@ -199,12 +191,12 @@ test("the standby takes over under load and is rotated itself, and each credenti
     const { key } = service.sandbox.credential();
     const keyOfStandby = service.sandbox.stats().credentials.at(-1)?.key ?? "";
     const visitors = load(scene);
-    await until(() => statsOf(service, key).accepted > 40, "the load on the active credential");
+    await until(() => statsOf(service, key).accepted > 20, "the load on the active credential");
     service.sandbox.control.revoke(key);
     await until(() => statsOf(service, keyOfStandby).accepted > 20, "the load on the standby");
     const fresh = service.sandbox.control.rotate(keyOfStandby);
     standby.write(fresh);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new standby");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new standby");
     expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
     const { quota, credentials } = await overviewOf(service);
     expect(credentials).toMatchObject([

@@ -10,7 +10,15 @@ import { historyShape } from "../../src/wire/overview.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { overviewOf, purge, staffRead } from "../support/staff.js";
-import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  bearer,
+  CHECK,
+  problemOf,
+  type Service,
+  startService,
+  until,
+  withService,
+} from "../support/service.js";
 
 const document = openApiDocument({ version: "1.2.3" });
 const MINUTE_MS = 60_000;
@@ -350,23 +358,17 @@ describe("a purge", () => {
   });
 });
 
-test("the account is shown as it was, marked stale, when the upstream fails", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  try {
+test("the account is shown as it was, marked stale, when the upstream fails", () =>
+  withService({}, async (service, clock) => {
     const balance = async () => (await service.ask("/v1/staff/balance", { headers: bearer("read") })).body;
     const { asOf } = z.object({ asOf: z.string() }).parse(await balance());
     await service.sandbox.close();
     await clock.advance(301_000);
     expect(await balance()).toMatchObject({ balance: "1843.50", asOf, source: "stale" });
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
-test("a domain list that ends after a hundred says that there are more, as CSV in every row", async () => {
-  const service = await startService({ clock: new FakeClock(), reseller: "big", warm: false });
-  try {
+test("a domain list that ends after a hundred says that there are more, as CSV in every row", () =>
+  withService({ reseller: "big", warm: false }, async (service) => {
     const { body } = await staffRead(service, "domains");
     expect(body).toMatchObject({ truncated: true });
     expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
@@ -377,10 +379,7 @@ test("a domain list that ends after a hundred says that there are more, as CSV i
     await staffRead(service, "balance");
     const { text } = await staffRead(service, "overview");
     expect(text).toContain("The registry lists only 100 domains, but the account has 130.");
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
 test("text that a spreadsheet would run as a formula is escaped; numbers stay numbers", () => {
   const cells = {

@@ -112,7 +112,9 @@ describe("a start", () => {
     const stateDir = "/proc/state/below";
     const sandbox = await startSandbox();
     const env = { ...upstreamAt(sandbox), STATE_DIR: stateDir };
-    const error: unknown = await startService({ clock: new FakeClock(), at: sandbox, env }).catch((failed: unknown) => failed);
+    const error: unknown = await startService({ clock: new FakeClock(), at: sandbox, env }).catch(
+      (failed: unknown) => failed,
+    );
     await sandbox.close();
     // Node's errors aren't instances of the Error that Jest gives a test.
     const details = z.object({ code: z.string(), syscall: z.string(), path: z.string() }).parse(error);

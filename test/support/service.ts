@@ -235,6 +235,20 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   };
 }
 
+/** Starts the service on a clock of its own, and closes it after `act`. */
+export async function withService(
+  options: Partial<ServiceOptions>,
+  act: (service: Service, clock: FakeClock) => Promise<void>,
+): Promise<void> {
+  const clock = options.clock ?? new FakeClock();
+  const service = await startService({ ...options, clock });
+  try {
+    await act(service, clock);
+  } finally {
+    await service.close();
+  }
+}
+
 function portOf(address: string | AddressInfo | null): number {
   if (typeof address !== "object" || address === null) throw new Error("the server has no port");
   return address.port;
