@@ -250,7 +250,8 @@ const INCIDENTS: Readonly<Record<string, readonly Incident[]>> = {
   ],
 };
 for (const [what, incidents] of Object.entries(INCIDENTS)) {
-  const setup = incidents.reduce<SceneSetup>((all, { condition }) => ({ ...all, ...condition }), {});
+  const setup: SceneSetup = {};
+  for (const { condition } of incidents) Object.assign(setup, condition);
   testWith(
     setup.withRedis === true ? ["promtool", "redis-server"] : ["promtool"],
     `the alarms and alerts of ${what} are raised by their causes and end with them, and staff are notified of both`,
