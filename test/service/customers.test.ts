@@ -483,13 +483,9 @@ describe("a record that can't be read", () => {
   /** Each with the name that staff see beside the reason. */
   const BAD: readonly (readonly [string, unknown, string | null])[] = [
     ["null", null, null],
-    ["an empty object", {}, null],
     ["a record whose name is empty", good(""), null],
-    ["a record whose name is a number", { ...good("x.af"), domain: 7 }, null],
     ["a record with an underscore in its name", good("my_shop.af"), null],
-    ["a list", ["x.af"], null],
     ["two names", { ...good("odd-one.af"), fqdn: "odd-three.af" }, "odd-one.af"],
-    ["a name in a list", { ...good("x.af"), domain: ["odd-four.af"] }, "odd-four.af"],
     ["two spellings of a field", { ...good("odd-one.af"), expiresAt: "2029-01-01" }, "odd-one.af"],
     ["two spellings of the name", { ...good("odd-one.af"), Domain: "odd-two.af" }, "odd-one.af"],
     [
@@ -542,13 +538,9 @@ test("an expiry that a domain can't have is unknown and reported", async () => {
   const WRITTEN: readonly (readonly [Readonly<Record<string, unknown>>, string | null])[] = [
     // A year of the Afghan calendar.
     [{ expires_at: "1406-02-14" }, null],
-    [{ expires_at: "0000-00-00 00:00:00" }, null],
     [{ expires_at: "0000-00-00", expiry_date: "2027-05-04" }, Y2027],
     [{ expires_at: "1970-01-01T00:00:00Z" }, null],
-    [{ expires_at: "9999-12-31" }, null],
     [{ expires_at: 20270504 }, null],
-    [{ expires_at: 1809388800000000 }, null],
-    [{ expires_at: "never", expiry: "2027-05-04" }, Y2027],
     [{ expires_at: "2029-01-01", expiry_date: "2027-05-04" }, Y2027],
     // The others are good, and not reported.
     [{ expires_at: { date: "2027-05-04 00:00:00.000000", timezone: "UTC" } }, Y2027],
@@ -557,8 +549,8 @@ test("an expiry that a domain can't have is unknown and reported", async () => {
     [{ expires_at: "2027-05-04T10:00:00Z", expiry_date: "2027-05-04" }, Y2027],
   ];
   for (const [rows, reported] of [
-    [WRITTEN.slice(0, 9), 2],
-    [WRITTEN.slice(9), 0],
+    [WRITTEN.slice(0, 5), 2],
+    [WRITTEN.slice(5), 0],
   ] as const) {
     const domains = rows.map(([dates], at) => ({ ...record, domain: `dated-${at}.af`, ...dates }));
     await withUpstream({ domains }, async ({ staff }) => {

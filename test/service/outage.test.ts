@@ -1,12 +1,10 @@
 /** Minutes without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
-import { describe, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {
-  type Answer,
   bearer,
   callsOf,
   CHECK,
@@ -15,7 +13,7 @@ import {
   until,
   withService,
 } from "../support/service.js";
-import { overviewOf, queued } from "../support/staff.js";
+import { overviewOf } from "../support/staff.js";
 import { upstreamAt } from "../support/upstream.js";
 
 const LIST = "GET /api/v1/domains";
@@ -211,60 +209,6 @@ test("a failing operation doesn't affect the others", () =>
     expect((await service.ask("/v1/availability?domain=another.af")).status).toBe(200);
     expect(await openCircuits(service)).toEqual([]);
   }));
-
-describe("a visitor with a reserved second, who returns at it,", () => {
-  const withReservation = (
-    act: (asked: {
-      readonly service: Service;
-      readonly clock: FakeClock;
-      /** The second that the visitor was given. */
-      readonly inSeconds: number;
-      again(): Promise<Answer>;
-    }) => Promise<void>,
-  ): Promise<void> =>
-    withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
-      const look = (n: number) =>
-        service.ask(`/v1/availability?domain=name-${n}.af`, {
-          headers: { "X-Forwarded-For": `192.0.2.${n}` },
-        });
-      await clock.advance(2 * MINUTE_MS);
-      const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
-      await until(async () => (await queued(service)) === 3, "the burst");
-      const { code, kept, retryAfter = 0 } = problemOf(await look(100));
-      expect([code, kept]).toEqual(["quota_exhausted", true]);
-      await act({ service, clock, inSeconds: retryAfter, again: () => look(100) });
-      await Promise.all(crowd);
-    });
-  const servedAfter = async (clock: FakeClock, seconds: number, again: () => Promise<Answer>) => {
-    await clock.advance(seconds * 1000);
-    const answer = again();
-    await clock.advance(8000);
-    expect((await answer).status).toBe(200);
-  };
-
-  test("during a pause of the upstream immediately gets a retry time after it", () =>
-    withReservation(async ({ service, clock, inSeconds, again }) => {
-      const { control } = service.sandbox;
-      control.setRateLimit({ limit: 1, windowMs: MINUTE_MS });
-      for (let seconds = 1; seconds < inSeconds; seconds += 1) await clock.advance(1000);
-      await until(() => service.log.some((line) => line.includes("upstream.limited")), "the pause");
-      await clock.advance(1000);
-      control.setRateLimit({ limit: 1000, windowMs: MINUTE_MS });
-      const { code, kept, retryAfter = 0 } = problemOf(await again());
-      expect([code, kept]).toEqual(["quota_exhausted", true]);
-      expect(retryAfter).toBeGreaterThan(40);
-      await servedAfter(clock, retryAfter, again);
-    }));
-
-  test("and whose call causes the pause immediately gets a retry time after it, and is served then", () =>
-    withReservation(async ({ service, clock, inSeconds, again }) => {
-      await clock.advance(inSeconds * 1000);
-      service.sandbox.control.setFault("check", { fault: "limit-endless" });
-      expect(problemOf(await again())).toMatchObject({ code: "quota_exhausted", kept: true, retryAfter: 60 });
-      service.sandbox.control.clearFaults();
-      await servedAfter(clock, 60, again);
-    }));
-});
 
 test("a visitor whose call is answered with a short pause during a longer one gets a retry time after the longer one", () =>
   withService({}, async (service) => {

@@ -271,28 +271,6 @@ describe("while a search waits for another name,", () => {
         ["kabul.com.af", "available"],
       ]);
     }));
-
-  test("a promotion that ends no longer counts for a premium name", () => {
-    const to = new Date(new FakeClock().now() + 2_000).toISOString();
-    const promotion = `{ id: spring, match: {}, percentOff: "5", from: 2026-03-01T00:00:00Z, to: ${to} }`;
-    const retail = `${FOUR_TLDS}promotions: [${promotion}]\n`;
-    return withService({ retail }, async ({ service, clock }) => {
-      const { control } = service.sandbox;
-      const shown = z.object({ price: z.object({ amount: z.string() }).nullable(), stale: z.boolean() });
-      const priceNow = async () => shown.parse((await lookUp(service, "gold")).body).price;
-      control.setTaken("gold.com.af", false);
-      const during = await priceNow();
-      const hold = control.hold({ operation: "check", asked: { domain: "gold.com.af" }, calls: 1 });
-      const asking = service.ask("/v1/search?q=gold&tlds=.af,.com.af");
-      const late = await hold.caught();
-      await clock.advance(2_000);
-      late.release();
-      const { results } = z.object({ results: z.array(shown) }).parse((await asking).body);
-      const after = await priceNow();
-      expect(after).not.toEqual(during);
-      expect(results[0]).toEqual({ price: after, stale: false });
-    });
-  });
 });
 
 describe("when a client sends too many requests", () => {

@@ -109,14 +109,6 @@ describe("the tier", () => {
     expect((await pricesOf(service)).warnings).toEqual([]);
   });
 
-  test("is also compared when staff request it, without another call", async () => {
-    await untilFirstTier();
-    service.sandbox.control.setTier("demo", "Gold");
-    await requestedByStaff();
-    await untilRefreshed();
-    expect(service.calls(TIER)).toBe(2);
-  });
-
   test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
     await untilFirstTier();
     await clock.advance(200_000);
