@@ -4,15 +4,7 @@ import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { matchesDocument } from "../support/openapi.js";
-import {
-  bearer,
-  callsOf,
-  CHECK,
-  problemOf,
-  type Service,
-  until,
-  withService,
-} from "../support/service.js";
+import { bearer, callsOf, CHECK, problemOf, type Service, until, withService } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
 import { upstreamAt } from "../support/upstream.js";
 

@@ -1,5 +1,5 @@
 /** Rotates credentials under load: no request fails, each credential has its own ledger, and none appears in the log. */
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
@@ -37,25 +37,6 @@ function byContent(folder: string): Files {
   };
 }
 
-/** Two files in a folder behind a symbolic link, which is swapped, as orchestrators do. */
-function bySwap(folder: string): Files {
-  let version = 0;
-  const link = join(folder, "current");
-  return {
-    key: join(link, "key"),
-    secret: join(link, "secret"),
-    write({ key, secret }) {
-      version += 1;
-      const target = join(folder, `version-${version}`);
-      mkdirSync(target);
-      writeFileSync(join(target, "key"), key);
-      writeFileSync(join(target, "secret"), secret);
-      symlinkSync(target, `${link}-fresh`);
-      renameSync(`${link}-fresh`, link);
-    },
-  };
-}
-
 interface Scene {
   readonly service: Service;
   readonly clock: FakeClock;
@@ -63,11 +44,7 @@ interface Scene {
   readonly standby: Files;
 }
 
-async function withFiles(
-  make: (folder: string) => Files,
-  withStandby: boolean,
-  act: (scene: Scene) => Promise<void>,
-): Promise<void> {
+async function withFiles(withStandby: boolean, act: (scene: Scene) => Promise<void>): Promise<void> {
   const clock = new FakeClock();
   const folder = temporaryFolder();
   const within = (name: string): string => {
@@ -75,8 +52,8 @@ async function withFiles(
     mkdirSync(path);
     return path;
   };
-  const active = make(within("active"));
-  const standby = make(within("standby"));
+  const active = byContent(within("active"));
+  const standby = byContent(within("standby"));
   const service = await startService({
     clock,
     env: (sandbox) => {
@@ -137,10 +114,10 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
 const usedIn = z.object({ used: z.array(z.number()) });
 
 test.each([
-  ["by replacing the files' content, with the old one revoked at once,", byContent, true],
-  ["by swapping a symlink", bySwap, false],
-])("a credential rotated under load %s fails no request", (_how, make, revokesAtOnce) =>
-  withFiles(make, false, async (scene) => {
+  ["with the old one revoked at once", true],
+  ["with both valid for a while", false],
+])("a credential rotated under load, %s, fails no request", (_how, revokesAtOnce) =>
+  withFiles(false, async (scene) => {
     const { service, active } = scene;
     const old = service.sandbox.credential();
     const before = await overviewOf(service);
@@ -170,7 +147,7 @@ test.each([
 );
 
 test("a pause between writing the two files fails no request either", () =>
-  withFiles(byContent, false, async (scene) => {
+  withFiles(false, async (scene) => {
     const { service, clock, active } = scene;
     const old = service.sandbox.credential();
     const visitors = load(scene);
@@ -186,7 +163,7 @@ test("a pause between writing the two files fails no request either", () =>
   }));
 
 test("the standby takes over under load and is rotated itself, and each credential has its own ledger", () =>
-  withFiles(byContent, true, async (scene) => {
+  withFiles(true, async (scene) => {
     const { service, standby } = scene;
     const { key } = service.sandbox.credential();
     const keyOfStandby = service.sandbox.stats().credentials.at(-1)?.key ?? "";
@@ -208,7 +185,7 @@ test("the standby takes over under load and is rotated itself, and each credenti
   }));
 
 test("a key replaced while idle doesn't affect the quota in the overview and the history until it is used", () =>
-  withFiles(byContent, false, async ({ service, clock, active }) => {
+  withFiles(false, async ({ service, clock, active }) => {
     const old = service.sandbox.credential();
     await clock.advance(6_000);
     await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first tier request");
