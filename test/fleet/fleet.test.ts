@@ -15,6 +15,7 @@ import {
   startService,
   until,
 } from "../support/service.js";
+import { purge } from "../support/staff.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { systemClock } from "../../src/clock.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -301,9 +302,6 @@ describe("what staff see", () => {
   const auditShape = z.object({ acts: z.array(z.object({ subject: z.string().nullable() })) });
   const acts = async ({ ask }: Service) =>
     auditShape.parse((await ask("/v1/staff/audit", { headers: bearer("read") })).body).acts;
-  const purge = ({ ask }: Service, what: string) =>
-    ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
-
   const pricesShape = z.object({ prices: z.array(z.object({ changed: z.unknown().optional() })) });
   /** None while there is no owner. */
   const pricesOf = async ({ ask }: Service) => {
@@ -404,11 +402,7 @@ tier: { entries: 4, freshMs: 2000, usableMs: 3600000, failureMs: 10000 }
         ] as const)
           fleet.sandbox.control.order("demo", { domain, action, years: 1 });
         // Otherwise the list is asked for every five minutes.
-        const purging = first.ask("/v1/staff/cache/purge", {
-          method: "POST",
-          headers: bearer("operate"),
-          body: { what: "account" },
-        });
+        const purging = purge(first, "account");
         await Promise.all([purging, fleet.pass(500)]);
         await Promise.all([first.ask("/v1/staff/domains", { headers: bearer("read") }), fleet.pass(2_000)]);
         let cart = (await listed(first.ask)).promises[0];

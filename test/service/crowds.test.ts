@@ -14,6 +14,7 @@ import {
   startService,
   until,
 } from "../support/service.js";
+import { overviewOf, purge } from "../support/staff.js";
 import { SignJWT } from "jose";
 import { type Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { upstreamAt } from "../support/upstream.js";
@@ -82,15 +83,7 @@ describe("simultaneous visitors", () => {
   });
 
   test("are counted once for each name: as a hit if it was known, as a miss if it wasn't", async () => {
-    const counted = z.object({
-      caches: z.object({
-        availability: z.object({ counts: z.object({ hit: z.number(), miss: z.number() }) }),
-      }),
-    });
-    const counts = async () => {
-      const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-      return counted.parse(body).caches.availability.counts;
-    };
+    const counts = async () => (await overviewOf(service)).caches.availability.counts;
     const before = await counts();
     const expectMore = async (hit: number, miss: number): Promise<void> =>
       expect(await counts()).toMatchObject({ hit: before.hit + hit, miss: before.miss + miss });
@@ -117,8 +110,7 @@ describe("simultaneous visitors", () => {
     const [again, none] = await costsOf(() => ask("/v1/quotes", { method: "POST", body: { items } }));
     expect([again <= 4, none]).toEqual([true, 0]);
     const quoted = service.calls(PRICING);
-    const purge = { method: "POST", headers: bearer("operate"), body: { what: "prices" } };
-    await ask("/v1/staff/cache/purge", purge);
+    await purge(service, "prices");
     expect((await costsOf(search("ghazni")))[0]).toBe(4);
     expect((await costsOf(search("jalalabad")))[0]).toBe(4);
     await until(
@@ -130,13 +122,7 @@ describe("simultaneous visitors", () => {
   });
 });
 
-/** Who is in the line for single names, and how many requests were refused. */
-async function exactLane({ ask }: Service) {
-  const lane = z.object({ queued: z.int(), refused: z.int() });
-  const shape = z.object({ quota: z.object({ lanes: z.object({ exact: lane }) }) });
-  const { body } = await ask("/v1/staff/overview", { headers: bearer("read") });
-  return shape.parse(body).quota.lanes.exact;
-}
+const exactLane = async (service: Service) => (await overviewOf(service)).quota.lanes.exact;
 
 test("a client that joins another's request isn't refused with it, but waits for its own turn", async () => {
   const clock = new FakeClock();

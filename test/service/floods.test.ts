@@ -8,7 +8,8 @@ import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { processes } from "../support/processes.js";
 import { get } from "../support/raw.js";
-import { asker, type ServiceProcess, until } from "../support/service.js";
+import { asker, until } from "../support/service.js";
+import { type ServiceProcess } from "../support/service-process.js";
 
 const LOGGER = new URL("../../dist/logger.js", import.meta.url).href;
 const MAX_RSS_MB = 600;

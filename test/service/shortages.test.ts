@@ -5,7 +5,6 @@ import { FakeClock } from "../support/fake-clock.js";
 import { plainShapes } from "../support/plain-shapes.js";
 import {
   type Answer,
-  bearer,
   CHECK,
   inTime,
   problemOf,
@@ -14,6 +13,7 @@ import {
   startService,
   until,
 } from "../support/service.js";
+import { queued } from "../support/staff.js";
 import { upstreamAt } from "../support/upstream.js";
 
 /** One price and one list are loaded at startup; visitors have the rest of a small budget. */
@@ -316,20 +316,13 @@ describe("when a client sends too many requests", () => {
       async ({ service, clock }) => {
         const cold = (address: string, name: string) =>
           from(service, address, `/v1/availability?domain=${name}.af`);
-        const queued = z.object({
-          quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }),
-        });
-        const waiting = async (): Promise<number> => {
-          const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-          return queued.parse(body).quota.lanes.exact.queued;
-        };
         for (const name of ["google", "new-2", "new-3", "new-4"])
           expect((await cold("203.0.113.5", name)).status).toBe(200);
         // The budget is used up, and two requests wait for the calls that become available first.
         await clock.advance(55_000);
         const other = cold("203.0.113.6", "new-5");
         const own = cold("203.0.113.5", "new-6");
-        await until(async () => (await waiting()) === 2, "the wait of both");
+        await until(async () => (await queued(service)) === 2, "the wait of both");
         const calls = service.calls();
         const problem = problemOf(await cold("203.0.113.5", "new-7"));
         expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 5]);

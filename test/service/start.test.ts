@@ -9,7 +9,8 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { startFailure } from "../../src/start-failure.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { processes } from "../support/processes.js";
-import { type Service, type ServiceProcess, startService } from "../support/service.js";
+import { type Service, startService } from "../support/service.js";
+import { type ServiceProcess } from "../support/service-process.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { upstreamAt } from "../support/upstream.js";
 

@@ -8,6 +8,7 @@ import { z } from "zod";
 import { FakeClock, settle } from "../support/fake-clock.js";
 import { claimsOf } from "../support/promise.js";
 import { bearer, CHECK, inTime, PRICING, type Service, startService, until } from "../support/service.js";
+import { purge } from "../support/staff.js";
 
 const WARNING = { status: "warn", output: "Price warnings exist; see the staff price list." };
 const TIER = "GET /api/v1/account/tier";
@@ -59,14 +60,6 @@ describe("the tier", () => {
     await until(() => service.calls(TIER) === 1);
   }
 
-  const requestedByStaff = async (): Promise<void> => {
-    await service.ask("/v1/staff/cache/purge", {
-      method: "POST",
-      headers: bearer("operate"),
-      body: { what: "account" },
-    });
-    await service.ask("/v1/staff/tier", { headers: bearer("read") });
-  };
   const untilRefreshed = () =>
     until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
 
@@ -109,17 +102,6 @@ describe("the tier", () => {
     expect((await pricesOf(service)).warnings).toEqual([]);
   });
 
-  test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
-    await untilFirstTier();
-    await clock.advance(200_000);
-    await requestedByStaff();
-    clock.stepWall(-24 * 3_600_000);
-    await clock.advance(100_000);
-    service.sandbox.control.setTier("demo", "Gold");
-    await clock.advance(300_000);
-    await untilRefreshed();
-  });
-
   test("is requested only when visitors leave room in the quota", async () => {
     const small = new FakeClock();
     const busy = await startService({
@@ -151,11 +133,7 @@ describe("a problem with prices", () => {
 
       service.sandbox.control.setFault("quote", { fault: "currency-other" });
       await clock.advance(1);
-      await service.ask("/v1/staff/cache/purge", {
-        method: "POST",
-        headers: bearer("operate"),
-        body: { what: "prices" },
-      });
+      await purge(service, "prices");
       const why =
         "The registry service's answer wasn't understood (a price in a currency that is not expected).";
       await until(
@@ -267,8 +245,7 @@ test("a price that a visitor requests during a refresh is the next one to be ref
       if (operation === "quote") refreshed.push(`${fact.tld} ${fact.action} ${fact.years}`);
     });
     const hold = control.hold({ operation: "quote", calls: 2, decided: "on-arrival" });
-    const body = { what: "prices" };
-    await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
+    await purge(service, "prices");
     await until(() => hold.answers().length === 2, "the request of the first two prices");
     expect(await availability()).toMatchObject({ stale: true });
     hold.release();
