@@ -137,7 +137,15 @@ describe("asking for a name", () => {
   test("can't tell from the headers whether somebody searched for it before", async () => {
     const headersOnce = async () => {
       const { headers } = await service.ask("/v1/availability?domain=confidential-idea.af");
-      const { "x-request-id": _id, date: _date, ratelimit: _limit, ...rest } = headers;
+      // The hundredth request of a connection ends it.
+      const {
+        "x-request-id": _id,
+        date: _date,
+        ratelimit: _limit,
+        connection: _connection,
+        "keep-alive": _keepAlive,
+        ...rest
+      } = headers;
       return rest;
     };
     expect(await headersOnce()).toEqual(await headersOnce());
@@ -346,7 +354,9 @@ describe("only=known, for people who are still typing,", () => {
         );
         expect(one?.headers["cache-control"]).toBe(plain?.headers["cache-control"]);
         expect(two?.headers["cache-control"]).toBe(plain?.headers["cache-control"]);
-        expect(Object.keys(two?.headers ?? {})).toEqual(Object.keys(one?.headers ?? {}));
+        const fields = (answer: typeof one): readonly string[] =>
+          Object.keys(answer?.headers ?? {}).filter((name) => name !== "keep-alive");
+        expect(fields(two)).toEqual(fields(one));
         if (method === "HEAD") expect(two?.headers).not.toHaveProperty("content-length");
       }
     }
