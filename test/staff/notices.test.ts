@@ -136,10 +136,10 @@ describe("a line", () => {
       await say(shop.service.ask, dropped, { state: "cancelled" });
       await shop.pass(HOUR_MS);
       shop.sandbox.control.setTaken("gone.af", true);
-      await shop.pass(8 * HOUR_MS, HOUR_MS);
+      await shop.pass(8 * HOUR_MS, HOUR_MS / 2);
       const lost = "lost: gone.af (registration, 1 year) was signed, but somebody else has the name now.";
       expect(lineNotices()).toEqual([lost]);
-      await shop.pass(18 * HOUR_MS, 2 * HOUR_MS);
+      await shop.pass(18 * HOUR_MS, HOUR_MS / 2);
       await shop.service.close();
       await shop.start();
       await shop.pass(HOUR_MS);
