@@ -1,6 +1,6 @@
 /** The tables, lists and commands in the documentation match the code. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
@@ -11,7 +11,8 @@ import { BENCHES } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
 import { curlOf, curlsOf } from "./support/curl.js";
-import { blocksOf, prose, read, ROOT, tableOf } from "./support/markdown.js";
+import { anchorsOf, blocksOf, PAGES, prose, read, ROOT, tableOf } from "./support/markdown.js";
+import { dirname, join } from "node:path";
 
 const plain = (cell = ""): string => cell.replaceAll("`", "");
 
@@ -144,4 +145,39 @@ test("the table of benchmarks lists those that can be run", () => {
   const rows = tableOf(read("docs/development.md"), "name", "shows");
   const listed = rows.map(([name]) => plain(name).replace(/ .*/, ""));
   expect(listed.toSorted()).toEqual(Object.keys(BENCHES).toSorted());
+});
+
+describe("every page", () => {
+  const { scripts } = z
+    .object({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(read("package.json")));
+
+  function brokenLinksOf(page: string): string[] {
+    const links = [...prose(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+    return links.filter((target) => {
+      if (/^https?:/.test(target)) return false;
+      const [path = "", anchor] = target.split("#");
+      const file = path === "" ? page : join(dirname(page), path);
+      if (!existsSync(`${ROOT}${file}`)) return true;
+      return anchor !== undefined && !anchorsOf(read(file)).has(anchor);
+    });
+  }
+
+  test.each(PAGES)("%s has no broken links, and mentions only files and scripts that exist", (page) => {
+    expect(brokenLinksOf(page)).toEqual([]);
+    const files = [...prose(read(page)).matchAll(/`((?:src|test|config|docs|packages|\.ci)\/[\w./-]*)`/g)];
+    const base = page.startsWith("packages/") ? `${ROOT}${dirname(page)}/` : ROOT;
+    expect(files.map(([, path = ""]) => path).filter((path) => !existsSync(base + path))).toEqual([]);
+    const named = [...read(page).matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, name = ""]) => name);
+    const inClient = page.startsWith("packages/client/") || page.endsWith("development.md");
+    expect(named.filter((name) => !(name in scripts) && !(inClient && name === "generate"))).toEqual([]);
+  });
+
+  test("the README links to every page, has at most 150 lines, and its picture is small", () => {
+    const readme = read("README.md");
+    expect(PAGES.filter((page) => page !== "README.md" && !readme.includes(`(${page})`))).toEqual([]);
+    expect(readme.split("\n").length - 1).toBeLessThanOrEqual(150);
+    // Everyone who opens the README downloads it.
+    expect(statSync(`${ROOT}docs/storefront.png`).size).toBeLessThanOrEqual(60_000);
+  });
 });

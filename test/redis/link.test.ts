@@ -8,7 +8,8 @@ import { freePort } from "../support/free-port.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { type Sentinel, startSentinel } from "../support/sentinel.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { recordingLog, spawnService, until } from "../support/service.js";
+import { recordingLog, until } from "../support/service.js";
+import { spawnService } from "../support/service-process.js";
 
 describeWithRedis("the connection to Redis", () => {
   let server: RedisServer;

@@ -11,11 +11,11 @@ import {
   callsOf,
   CHECK,
   inTime,
-  problemOf,
   type Service,
   startService,
   temporaryFolder,
   until,
+  withService,
 } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 
@@ -62,60 +62,6 @@ describe("a healthy service", () => {
   });
 });
 
-test("health warns while no price is known, and /v1/prices says when to retry", async () => {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    // The calls of the last window are unknown, so the price list has to wait for its end.
-    env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-spent" }),
-    warm: false,
-  });
-  try {
-    await clock.advance(20_000);
-    const { code, retryAfter = 0 } = problemOf(await service.ask("/v1/prices"));
-    expect([code, retryAfter]).toEqual(["quota_exhausted", 56]);
-    const { status, body } = await service.ask("/health");
-    expect([status, body]).toEqual([
-      200,
-      {
-        status: "warn",
-        version: "1.2.3",
-        description: "Live upstream.",
-        checks: { ...ALL_PASS, prices: [{ status: "warn", output: "No prices are known yet." }] },
-      },
-    ]);
-    await clock.advance(retryAfter * 1000);
-    await until(async () => (await service.ask("/v1/prices")).status === 200, "the first prices");
-  } finally {
-    await service.close();
-  }
-});
-
-test("health fails while every credential is refused, and /v1/prices says when one is tried again", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock, reseller: "locked", warm: false });
-  try {
-    await until(() => service.log.some((line) => line.includes("upstream.credential.refused")));
-    const { code, retryAfter = 0 } = problemOf(await service.ask("/v1/prices"));
-    expect([code, retryAfter]).toEqual(["upstream_failed", 5]);
-    const health = await service.ask("/health");
-    expect(health.status).toBe(503);
-    expect(health.body).toMatchObject({
-      status: "fail",
-      checks: {
-        upstream: [{ status: "fail", output: "Every credential is refused." }],
-        prices: [{ status: "warn", output: "No prices are known yet." }],
-      },
-    });
-    expect((await service.ask("/livez")).status).toBe(200);
-    service.sandbox.control.setApiAccess("locked", true);
-    await clock.advance(retryAfter * 1000);
-    await until(() => service.calls() === 1, "the next call");
-  } finally {
-    await service.close();
-  }
-});
-
 test("health warns that the quota is spent, without a number", async () => {
   const retail = `
 currency: USD
@@ -124,8 +70,7 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
 premium: { markupPercent: "15" }
 `;
   const env = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
-  const service = await startService({ clock: new FakeClock(), retail, env });
-  try {
+  await withService({ retail, env }, async (service) => {
     await service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/v1/availability?domain=google.af");
     const { status, body } = await service.ask("/health");
@@ -138,9 +83,7 @@ premium: { markupPercent: "15" }
         checks: { ...ALL_PASS, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
       },
     ]);
-  } finally {
-    await service.close();
-  }
+  });
 });
 
 /** How soon a change must show. */

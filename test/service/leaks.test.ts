@@ -7,7 +7,14 @@ import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
 import { plainShapes } from "../support/plain-shapes.js";
 import { legible, revealed } from "../support/revealed.js";
-import { bearer, type Question, type Service, startService, STATUS_OF } from "../support/service.js";
+import {
+  bearer,
+  type Question,
+  type Service,
+  startService,
+  STATUS_OF,
+  withService,
+} from "../support/service.js";
 
 /** The service uses the credential of one that pays in another currency and has a discount, or of one whose access is closed. */
 const RESELLERS = ["quetzal", "markhor", "closed"] as const;
@@ -246,9 +253,8 @@ test.each(["markhor", "closed"] as const)(
   },
 );
 
-test("staff see wholesale prices, balance and tier only in the fields meant for them, and never credentials", async () => {
-  const service = await startService({ clock: new FakeClock(), world, retail });
-  try {
+test("staff see wholesale prices, balance and tier only in the fields meant for them, and never credentials", () =>
+  withService({ world, retail }, async (service) => {
     const read = async (path: string) => {
       const answer = await service.ask(`/v1/staff/${path}`, { headers: bearer("read") });
       expect([path, answer.status]).toEqual([path, 200]);
@@ -274,7 +280,4 @@ test("staff see wholesale prices, balance and tier only in the fields meant for 
       expect(revealed(JSON.stringify(others), PRIVATE)).toEqual([]);
     }
     expect(service.log.flatMap((line) => revealed(line, PRIVATE))).toEqual([]);
-  } finally {
-    await service.close();
-  }
-});
+  }));

@@ -1,5 +1,5 @@
 /** Rotates credentials under load: no request fails, each credential has its own ledger, and none appears in the log. */
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
@@ -15,6 +15,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
+import { overviewOf } from "../support/staff.js";
 import { renewal, shopAt } from "../shop/shop.js";
 
 /** The files from which the service reads a credential, and how they are replaced. */
@@ -36,25 +37,6 @@ function byContent(folder: string): Files {
   };
 }
 
-/** Two files in a folder behind a symbolic link, which is swapped, as orchestrators do. */
-function bySwap(folder: string): Files {
-  let version = 0;
-  const link = join(folder, "current");
-  return {
-    key: join(link, "key"),
-    secret: join(link, "secret"),
-    write({ key, secret }) {
-      version += 1;
-      const target = join(folder, `version-${version}`);
-      mkdirSync(target);
-      writeFileSync(join(target, "key"), key);
-      writeFileSync(join(target, "secret"), secret);
-      symlinkSync(target, `${link}-fresh`);
-      renameSync(`${link}-fresh`, link);
-    },
-  };
-}
-
 interface Scene {
   readonly service: Service;
   readonly clock: FakeClock;
@@ -62,11 +44,7 @@ interface Scene {
   readonly standby: Files;
 }
 
-async function withFiles(
-  make: (folder: string) => Files,
-  withStandby: boolean,
-  act: (scene: Scene) => Promise<void>,
-): Promise<void> {
+async function withFiles(withStandby: boolean, act: (scene: Scene) => Promise<void>): Promise<void> {
   const clock = new FakeClock();
   const folder = temporaryFolder();
   const within = (name: string): string => {
@@ -74,8 +52,8 @@ async function withFiles(
     mkdirSync(path);
     return path;
   };
-  const active = make(within("active"));
-  const standby = make(within("standby"));
+  const active = byContent(within("active"));
+  const standby = byContent(within("standby"));
   const service = await startService({
     clock,
     env: (sandbox) => {
@@ -133,36 +111,27 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
   };
 }
 
-const overview = z.object({
-  quota: z.object({ used: z.number() }),
-  credentials: z.array(z.object({ role: z.string(), fingerprint: z.string(), refused: z.boolean() })),
-});
-
 const usedIn = z.object({ used: z.array(z.number()) });
 
-async function overviewOf(service: Service) {
-  return overview.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body);
-}
-
 test.each([
-  ["by replacing the files' content, with the old one revoked at once,", byContent, true],
-  ["by swapping a symlink", bySwap, false],
-])("a credential rotated under load %s fails no request", (_how, make, revokesAtOnce) =>
-  withFiles(make, false, async (scene) => {
+  ["with the old one revoked at once", true],
+  ["with both valid for a while", false],
+])("a credential rotated under load, %s, fails no request", (_how, revokesAtOnce) =>
+  withFiles(false, async (scene) => {
     const { service, active } = scene;
     const old = service.sandbox.credential();
     const before = await overviewOf(service);
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 40, "the load on the old credential");
+    await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     active.write(fresh);
     if (!revokesAtOnce)
       await until(() => statsOf(service, fresh.key).accepted > 10, "the use of both credentials");
     service.sandbox.control.revoke(old.key);
     const { accepted } = statsOf(service, old.key);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new credential");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
     const statuses = await visitors.stop();
-    expect(statuses.length).toBeGreaterThan(20);
+    expect(statuses.length).toBeGreaterThan(10);
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
 
     // The old credential got the calls that were in flight, and no more.
@@ -178,33 +147,33 @@ test.each([
 );
 
 test("a pause between writing the two files fails no request either", () =>
-  withFiles(byContent, false, async (scene) => {
+  withFiles(false, async (scene) => {
     const { service, clock, active } = scene;
     const old = service.sandbox.credential();
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 40, "the load on the old credential");
+    await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     writeFileSync(active.key, fresh.key);
     await until(() => statsOf(service, fresh.key).refused > 0, "a call with the new key and the old secret");
     await clock.advance(3000);
     writeFileSync(active.secret, fresh.secret);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new credential");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
     expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
     expect(statsOf(service, fresh.key).refused).toBe(1);
   }));
 
 test("the standby takes over under load and is rotated itself, and each credential has its own ledger", () =>
-  withFiles(byContent, true, async (scene) => {
+  withFiles(true, async (scene) => {
     const { service, standby } = scene;
     const { key } = service.sandbox.credential();
     const keyOfStandby = service.sandbox.stats().credentials.at(-1)?.key ?? "";
     const visitors = load(scene);
-    await until(() => statsOf(service, key).accepted > 40, "the load on the active credential");
+    await until(() => statsOf(service, key).accepted > 20, "the load on the active credential");
     service.sandbox.control.revoke(key);
     await until(() => statsOf(service, keyOfStandby).accepted > 20, "the load on the standby");
     const fresh = service.sandbox.control.rotate(keyOfStandby);
     standby.write(fresh);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new standby");
+    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new standby");
     expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
     const { quota, credentials } = await overviewOf(service);
     expect(credentials).toMatchObject([
@@ -216,7 +185,7 @@ test("the standby takes over under load and is rotated itself, and each credenti
   }));
 
 test("a key replaced while idle doesn't affect the quota in the overview and the history until it is used", () =>
-  withFiles(byContent, false, async ({ service, clock, active }) => {
+  withFiles(false, async ({ service, clock, active }) => {
     const old = service.sandbox.credential();
     await clock.advance(6_000);
     await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first tier request");

@@ -5,7 +5,6 @@ import { FakeClock } from "../support/fake-clock.js";
 import { plainShapes } from "../support/plain-shapes.js";
 import {
   type Answer,
-  bearer,
   CHECK,
   inTime,
   problemOf,
@@ -14,6 +13,7 @@ import {
   startService,
   until,
 } from "../support/service.js";
+import { queued } from "../support/staff.js";
 import { upstreamAt } from "../support/upstream.js";
 
 /** One price and one list are loaded at startup; visitors have the rest of a small budget. */
@@ -64,7 +64,7 @@ const registrations = (...domains: readonly string[]) => ({
 });
 
 describe("when quota is short", () => {
-  test("a price list that isn't loaded yet gets a Retry-After of a window, or a sixth more after a cold start", () =>
+  test("a price list that isn't loaded yet gets a Retry-After of a window, or a sixth more after a cold start, and health warns", () =>
     withService(
       {
         warm: false,
@@ -85,6 +85,15 @@ describe("when quota is short", () => {
         await clock.advance(9_000);
         const last = await retryAfter();
         expect(last).toBe(56);
+        const health = await service.ask("/health");
+        expect([health.status, health.body]).toMatchObject([
+          200,
+          {
+            status: "warn",
+            description: "Live upstream.",
+            checks: { prices: [{ status: "warn", output: "No prices are known yet." }] },
+          },
+        ]);
         await clock.advance(last * 1000);
         await until(async () => (await retryAfter()) === 0, "the load of the price list");
       },
@@ -262,28 +271,6 @@ describe("while a search waits for another name,", () => {
         ["kabul.com.af", "available"],
       ]);
     }));
-
-  test("a promotion that ends no longer counts for a premium name", () => {
-    const to = new Date(new FakeClock().now() + 2_000).toISOString();
-    const promotion = `{ id: spring, match: {}, percentOff: "5", from: 2026-03-01T00:00:00Z, to: ${to} }`;
-    const retail = `${FOUR_TLDS}promotions: [${promotion}]\n`;
-    return withService({ retail }, async ({ service, clock }) => {
-      const { control } = service.sandbox;
-      const shown = z.object({ price: z.object({ amount: z.string() }).nullable(), stale: z.boolean() });
-      const priceNow = async () => shown.parse((await lookUp(service, "gold")).body).price;
-      control.setTaken("gold.com.af", false);
-      const during = await priceNow();
-      const hold = control.hold({ operation: "check", asked: { domain: "gold.com.af" }, calls: 1 });
-      const asking = service.ask("/v1/search?q=gold&tlds=.af,.com.af");
-      const late = await hold.caught();
-      await clock.advance(2_000);
-      late.release();
-      const { results } = z.object({ results: z.array(shown) }).parse((await asking).body);
-      const after = await priceNow();
-      expect(after).not.toEqual(during);
-      expect(results[0]).toEqual({ price: after, stale: false });
-    });
-  });
 });
 
 describe("when a client sends too many requests", () => {
@@ -329,20 +316,13 @@ describe("when a client sends too many requests", () => {
       async ({ service, clock }) => {
         const cold = (address: string, name: string) =>
           from(service, address, `/v1/availability?domain=${name}.af`);
-        const queued = z.object({
-          quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }),
-        });
-        const waiting = async (): Promise<number> => {
-          const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-          return queued.parse(body).quota.lanes.exact.queued;
-        };
         for (const name of ["google", "new-2", "new-3", "new-4"])
           expect((await cold("203.0.113.5", name)).status).toBe(200);
         // The budget is used up, and two requests wait for the calls that become available first.
         await clock.advance(55_000);
         const other = cold("203.0.113.6", "new-5");
         const own = cold("203.0.113.5", "new-6");
-        await until(async () => (await waiting()) === 2, "the wait of both");
+        await until(async () => (await queued(service)) === 2, "the wait of both");
         const calls = service.calls();
         const problem = problemOf(await cold("203.0.113.5", "new-7"));
         expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 5]);
@@ -435,67 +415,5 @@ describe("when the upstream fails", () => {
       answers(null);
       await clock.advance(3000);
       expect((await lookUp(service, "kabul")).status).toBe(200);
-    }));
-
-  test("nothing is shown of an answer that can't be right, and it isn't asked for again", () => {
-    const data = {
-      domain: "kabul.af",
-      status: "available",
-      available: true,
-      pricing: { amount: "20.21", currency: "USD" },
-    };
-    const success = (change: object) => ({ success: true, data: { ...data, ...change } });
-    return whileAnswering(async ({ answers, service, clock }) => {
-      for (const [name, body] of [
-        ["another-name", success({})],
-        ["contradiction", success({ domain: "contradiction.af", status: "taken" })],
-        ["zero", success({ domain: "zero.af", pricing: { amount: "0.00", currency: "USD" } })],
-        ["no-price", success({ domain: "no-price.af", pricing: null })],
-        ["no-success", { success: false, data: {} }],
-        ["text", "<html>"],
-      ] as const) {
-        const calls = service.calls(CHECK);
-        answers({ status: 200, headers: {}, body });
-        const { code } = problemOf(await lookUp(service, name));
-        expect([name, code]).toEqual([name, expect.stringMatching(/^upstream_(?:contract|failed)$/)]);
-        expect(service.calls(CHECK) - calls).toBe(1);
-        answers(null);
-        await clock.advance(3000);
-        expect((await lookUp(service, name)).status).toBe(200);
-      }
-    });
-  });
-
-  test("by being too slow, the answer is a 504 after the deadline", () =>
-    withService({}, async ({ clock, service }) => {
-      service.sandbox.control.setBehaviour({ afterMs: 600_000 });
-      const calls = service.calls(CHECK);
-      let ended = false;
-      const waiting = lookUp(service, "kabul").then((answer) => {
-        ended = true;
-        return answer;
-      });
-      while (service.calls(CHECK) === calls) await service.ask("/livez");
-      await clock.advance(4999);
-      await service.ask("/livez");
-      expect(ended).toBe(false);
-      await clock.advance(1);
-      expect(problemOf(await waiting).code).toBe("upstream_timeout");
-    }));
-
-  test("by being unreachable, a search returns unknown, prices stay, and health warns", () =>
-    withService({}, async ({ clock, service }) => {
-      await service.sandbox.close();
-      await clock.advance(1);
-      const { status, body } = await service.ask("/v1/search?q=kabul&tlds=.af");
-      expect(status).toBe(200);
-      expect(body).toMatchObject({ complete: false, results: [{ status: "unknown", retryAfter: 5 }] });
-      const known = await service.ask("/v1/search?q=kabul&only=known");
-      expect(known.body).toMatchObject({ complete: false, results: [{ status: "unknown" }] });
-      expect((await service.ask("/v1/prices")).status).toBe(200);
-      expect((await service.ask("/health")).body).toMatchObject({
-        status: "warn",
-        checks: { upstream: [{ status: "warn" }] },
-      });
     }));
 });

@@ -1,11 +1,31 @@
-/** The staff API, by scope. */
+/** The staff API, by scope: what it answers as JSON and as CSV, purges, and figures. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { perLane } from "../../src/quota/lane.js";
+import { createHistory, type FiguresSource } from "../../src/staff/history.js";
+import { createRecentCalls } from "../../src/upstream/recent-calls.js";
+import { csvOf } from "../../src/wire/csv.js";
 import { openApiDocument } from "../../src/wire/document.js";
+import { historyShape } from "../../src/wire/overview.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
-import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
+import { overviewOf, purge, staffRead } from "../support/staff.js";
+import {
+  bearer,
+  CHECK,
+  problemOf,
+  type Service,
+  STAFF,
+  startService,
+  until,
+  withService,
+} from "../support/service.js";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
 
+const document = openApiDocument({ version: "1.2.3" });
+const MINUTE_MS = 60_000;
 const NOW = "2026-03-20T00:00:00.000Z";
 const DOMAIN = "GET /api/v1/domains/{domain}";
 
@@ -19,12 +39,21 @@ const PRICES = [
   [".org.af", "renewal", 2, "17.20", "21.99", "4.79", "rule 3"],
 ] as const;
 
+const rowsIn = (
+  text: string,
+): { readonly columns: readonly string[]; readonly rows: readonly string[][] } => {
+  expect(text.endsWith("\r\n")).toBe(true);
+  const [header = "", ...lines] = text.trimEnd().split("\r\n");
+  return { columns: header.split(","), rows: lines.map((line) => line.split(",")) };
+};
+
 describe("the staff API", () => {
   const clock = new FakeClock();
   let service: Service;
   beforeAll(async () => {
     service = await startService({ clock });
     await until(() => service.calls("GET /api/v1/domains") === 1);
+    await service.ask("/v1/staff/tier", { headers: { Authorization: "Bearer guessed" } });
   });
   afterAll(() => service.close());
 
@@ -61,11 +90,11 @@ describe("the staff API", () => {
   });
 
   test("requires the operate scope for a purge", async () => {
-    const purge = (headers: Readonly<Record<string, string>>) =>
+    const purgeWith = (headers: Readonly<Record<string, string>>) =>
       service.ask("/v1/staff/cache/purge", { method: "POST", headers, body: { what: "account" } });
-    expect(problemOf(await purge({})).code).toBe("unauthenticated");
-    expect(problemOf(await purge(bearer("read"))).code).toBe("forbidden");
-    expect((await purge(bearer("operate"))).status).toBe(200);
+    expect(problemOf(await purgeWith({})).code).toBe("unauthenticated");
+    expect(problemOf(await purgeWith(bearer("read"))).code).toBe("forbidden");
+    expect((await purgeWith(bearer("operate"))).status).toBe(200);
     await read("/v1/staff/domains");
   });
 
@@ -172,7 +201,7 @@ describe("the staff API", () => {
     await service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/v1/availability?domain=kabul.af");
     const answer = await read("/v1/staff/overview");
-    matchesDocument(openApiDocument({ version: "1" }), "get", "/v1/staff/overview", answer);
+    matchesDocument(document, "get", "/v1/staff/overview", answer);
     const idle = { queued: 0, retried: 0 };
     expect(answer.body).toMatchObject({
       mode: "sandbox",
@@ -203,7 +232,7 @@ describe("the staff API", () => {
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       owner: { role: "alone" },
       proxy: "fits",
-      alarms: [],
+      alarms: PRESET === undefined ? [] : expect.any(Array),
       notices: { on: false, waiting: 0, last: [] },
     });
   });
@@ -243,6 +272,42 @@ describe("the staff API", () => {
     });
     expect(headers).not.toHaveProperty("access-control-allow-origin");
   });
+
+  const readAs = (path: string, Accept: string) =>
+    service.ask(path, { headers: { ...bearer("read"), Accept } });
+
+  test.each([
+    ["/v1/staff/domains", "domains", "domain"],
+    ["/v1/staff/prices", "prices", "tld"],
+    ["/v1/staff/audit", "acts", "outcome"],
+  ] as const)(
+    "GET %s returns the same rows as CSV, with a header line, unless JSON is preferred",
+    async (path, list, column) => {
+      const { body } = await read(path);
+      const rows = z.object({ [list]: z.array(z.record(z.string(), z.unknown())) }).parse(body)[list] ?? [];
+      expect(rows.length).toBeGreaterThan(0);
+      const answer = await readAs(path, "text/csv");
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({
+        "content-type": "text/csv; charset=utf-8; header=present",
+        "cache-control": "no-store",
+        vary: expect.stringContaining("Accept"),
+        "content-disposition": expect.stringMatching(/^attachment; filename="?[a-z]+\.csv"?$/),
+      });
+      const table = rowsIn(answer.text);
+      const at = table.columns.indexOf(column);
+      expect(table.rows.map((row) => row[at])).toEqual(rows.map((row) => row[column]));
+      matchesDocument(document, "get", path, answer);
+      for (const accept of ["*/*", "text/csv;q=0.5, application/json"])
+        expect((await readAs(path, accept)).headers["content-type"]).toMatch(/^application\/json/);
+      const without = await service.ask(path, { headers: { Accept: "text/csv" } });
+      expect(problemOf(without).code).toBe("unauthenticated");
+    },
+  );
+
+  test("only lists are available as CSV", async () => {
+    expect(problemOf(await readAs("/v1/staff/overview", "text/csv")).code).toBe("not_acceptable");
+  });
 });
 
 describe("a purge", () => {
@@ -255,35 +320,37 @@ describe("a purge", () => {
   afterEach(() => service.close());
 
   const read = (path: string) => service.ask(path, { headers: bearer("read") });
-  const purge = async (body: unknown) =>
-    service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
 
   test("of availability makes the next visitor's request call the upstream", async () => {
-    await purge({ what: "availability" });
+    await purge(service, "availability");
     await service.ask("/v1/availability?domain=kabul.af");
-    const answer = await purge({ what: "availability" });
+    const answer = await purge(service, "availability");
     expect(answer.headers["cache-control"]).toBe("no-store");
     expect(answer.body).toEqual({ purged: { availability: 1 } });
-    expect((await purge({ what: "availability" })).body).toEqual({ purged: { availability: 0 } });
+    expect((await purge(service, "availability")).body).toEqual({ purged: { availability: 0 } });
     const before = service.calls(CHECK);
     await service.ask("/v1/availability?domain=kabul.af");
     expect(service.calls(CHECK) - before).toBe(1);
   });
 
   test("of the account ends domains, balance and tier", async () => {
-    await purge({ what: "account" });
+    await purge(service, "account");
     for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
-    expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
+    expect((await purge(service, "account")).body).toEqual({ purged: { account: 3 } });
     expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
   });
 
   test("of anything else is rejected", async () => {
     for (const body of [{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])
-      expect(problemOf(await purge(body)).code).toBe("invalid_request");
+      expect(
+        problemOf(
+          await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body }),
+        ).code,
+      ).toBe("invalid_request");
   });
 
   test("of everything counts each kind, and prices are refreshed automatically", async () => {
-    expect((await purge({ what: "all" })).body).toEqual({
+    expect((await purge(service, "all")).body).toEqual({
       purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
     });
     await clock.advance(5000);
@@ -295,30 +362,203 @@ describe("a purge", () => {
   });
 });
 
-test("the account is shown as it was, marked stale, when the upstream fails", async () => {
-  const clock = new FakeClock();
-  const service = await startService({ clock });
-  try {
+test("the account is shown as it was, marked stale, when the upstream fails", () =>
+  withService({}, async (service, clock) => {
     const balance = async () => (await service.ask("/v1/staff/balance", { headers: bearer("read") })).body;
     const { asOf } = z.object({ asOf: z.string() }).parse(await balance());
     await service.sandbox.close();
     await clock.advance(301_000);
     expect(await balance()).toMatchObject({ balance: "1843.50", asOf, source: "stale" });
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
-test("a domain list that ends after a hundred says that there are more", async () => {
-  const service = await startService({ clock: new FakeClock(), reseller: "big", warm: false });
-  try {
-    const { body } = await service.ask("/v1/staff/domains", { headers: bearer("read") });
+test("a domain list that ends after a hundred says that there are more, as CSV in every row", () =>
+  withService({ reseller: "big", warm: false }, async (service) => {
+    const { body } = await staffRead(service, "domains");
     expect(body).toMatchObject({ truncated: true });
     expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
-    await service.ask("/v1/staff/balance", { headers: bearer("read") });
-    const { text } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    const headers = { ...bearer("read"), Accept: "text/csv" };
+    const { columns, rows } = rowsIn((await service.ask("/v1/staff/domains", { headers })).text);
+    const at = columns.indexOf("truncated");
+    expect(rows.map((row) => row[at])).toEqual(Array.from({ length: 100 }, () => "true"));
+    await staffRead(service, "balance");
+    const { text } = await staffRead(service, "overview");
     expect(text).toContain("The registry lists only 100 domains, but the account has 130.");
-  } finally {
-    await service.close();
-  }
+  }));
+
+test("text that a spreadsheet would run as a formula is escaped; numbers stay numbers", () => {
+  const cells = {
+    "=1+1": "'=1+1",
+    "+1": "'+1",
+    "-1+1": "'-1+1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\tx": "'\tx",
+    "＝1": "'＝1",
+    "-0.80": "-0.80",
+    12: "12",
+    'a "b", c': '"a ""b"", c"',
+    "two\nlines": '"two\nlines"',
+  };
+  for (const [cell, written] of Object.entries(cells))
+    expect(csvOf({ columns: ["cell"], rows: [{ cell }] })).toBe(`cell\r\n${written}\r\n`);
+  expect(csvOf({ columns: ["cell"], rows: [{ cell: null }] })).toBe("cell\r\n\r\n");
+});
+
+describe("the figures of a service", () => {
+  // In the background, only the domains and the tier are requested.
+  const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, addFixed: "5.00" }]
+`;
+  let clock: FakeClock;
+  let service: Service;
+  beforeEach(async () => {
+    clock = new FakeClock();
+    service = await startService({ clock, retail });
+  });
+  afterEach(() => service.close());
+  const read = (path: string) => service.ask(path, { headers: bearer("read") });
+  const recent = async () => (await overviewOf(service)).upstream.recent;
+
+  test("count each operation's calls and failures, without a call, and forget them after ten minutes", async () => {
+    await until(() => service.calls("GET /api/v1/domains") === 1);
+    await read("/v1/staff/balance");
+    await read("/v1/staff/domains/google.af");
+    service.sandbox.control.setFault("check", { fault: "status-500" });
+    await service.ask("/v1/availability?domain=kabul.af");
+    const calls = service.calls();
+    const quick = { meanMs: 0, p95Ms: 0 };
+    expect(await recent()).toEqual({
+      windowMs: 600_000,
+      operations: [
+        { operation: "check", calls: 1, failed: 1, ...quick },
+        { operation: "quote", calls: 1, failed: 0, ...quick },
+        { operation: "domains", calls: 1, failed: 0, ...quick },
+        { operation: "domain", calls: 1, failed: 0, ...quick },
+        { operation: "balance", calls: 1, failed: 0, ...quick },
+      ],
+    });
+    expect(service.calls()).toBe(calls);
+    service.sandbox.control.clearFaults();
+    await clock.advance(610_000);
+    const later = (await recent()).operations.map(({ operation }) => operation);
+    expect(later).not.toContain("check");
+    expect(later).not.toContain("balance");
+  });
+
+  test("are recorded, one row per minute", async () => {
+    const history = async () => {
+      const answer = await read("/v1/staff/history");
+      matchesDocument(document, "get", "/v1/staff/history", answer);
+      return historyShape.parse(answer.body);
+    };
+    const before = await history();
+    for (let times = 0; times < 4; times += 1) await service.ask("/v1/availability?domain=herat.af");
+    await clock.advance(MINUTE_MS);
+    const after = await history();
+    expect(after.at.length).toBe(before.at.length + 1);
+    expect(Date.parse(after.at.at(-1) ?? "") - Date.parse(after.at.at(-2) ?? "")).toBe(MINUTE_MS);
+    // Whether or not the price list was refreshed in that minute, only one of the four requests cost a call.
+    expect(after.hitRate.at(-1)).toBeGreaterThan(0);
+    expect(after.budget.at(-1)).toBe(997);
+  });
+});
+
+test("recent calls have a mean and a 95th percentile, and use bounded memory, which holds the newest of each operation", () => {
+  const calls = createRecentCalls(new FakeClock());
+  for (let ms = 1; ms <= 100; ms += 1) calls.note("check", "200", ms);
+  calls.note("tier", "upstream_timeout", 5000);
+  expect(calls.figures()).toEqual([
+    { operation: "check", calls: 100, failed: 0, meanMs: 51, p95Ms: 95 },
+    { operation: "tier", calls: 1, failed: 1, meanMs: 5000, p95Ms: 5000 },
+  ]);
+  for (let times = 0; times < 5000; times += 1) calls.note("check", times < 4000 ? "500" : "200", 1);
+  expect(calls.figures()).toMatchObject([
+    { operation: "check", calls: 1000, failed: 0 },
+    { operation: "tier", calls: 1 },
+  ]);
+});
+
+test("figures are kept for a day", async () => {
+  const clock = new FakeClock();
+  const figures: FiguresSource = {
+    quota: { used: 1, budget: 57, lanes: perLane(() => ({ served: 0, waitedMsTotal: 0 })) },
+    caches: { names: { counts: { hit: 0, inflight: 0, miss: 0, stale: 0 } } },
+    upstream: { recent: { operations: [{ calls: 0, failed: 0, meanMs: 100, p95Ms: 1 }] } },
+  };
+  const history = createHistory({ source: () => figures, stored: null, clock });
+  const stop = history.keep();
+  await clock.advance(25 * 60 * MINUTE_MS);
+  stop();
+  const { waitMs, everyMs: _every, ...columns } = await history.present();
+  for (const column of [...Object.values(columns), ...Object.values(waitMs)])
+    expect(column).toHaveLength(24 * 60);
+  expect(Date.parse(columns.at.at(-1) ?? "")).toBe(clock.now());
+});
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PATH = "/v1/staff/domains/expiring.ics";
+
+function newToken(name: string, ...scopes: string[]) {
+  const printed = execFileSync(process.execPath, ["dist/keys/token.js", name, ...scopes], {
+    cwd: ROOT,
+  }).toString();
+  const after = (words: string): string | undefined =>
+    printed
+      .split("\n")
+      .find((line) => line.startsWith(words))
+      ?.split(": ")[1];
+  return { entry: after("entry") ?? "", link: after("link") };
+}
+
+describe("the calendar", () => {
+  const [anna, ben] = [newToken("anna", "read"), newToken("ben", "metrics")];
+  let service: Service;
+  beforeAll(async () => {
+    const reader = `reader:${createHash("sha256").update(STAFF.read).digest("hex")}:read`;
+    service = await startService({
+      clock: new FakeClock(),
+      env: { STAFF_TOKENS: `${anna.entry},${reader}` },
+    });
+  });
+  afterAll(() => service.close());
+
+  test("has a day for each domain, with its name and whether it renews", async () => {
+    const answer = await service.ask(PATH, { headers: bearer("read") });
+    matchesDocument(document, "get", PATH, answer);
+    expect(answer.headers["cache-control"]).toBe("no-store");
+    // Folded lines continue with a space.
+    const lines = answer.text.replaceAll("\r\n ", "").split("\r\n");
+    expect([lines[0], lines.filter((line) => line === "BEGIN:VEVENT").length]).toEqual([
+      "BEGIN:VCALENDAR",
+      12,
+    ]);
+    const at = lines.indexOf("SUMMARY:bamyan.af expires (doesn't renew automatically)");
+    const event = lines.slice(lines.lastIndexOf("BEGIN:VEVENT", at), lines.indexOf("END:VEVENT", at));
+    expect(event.join("\n")).toMatch(/^DTSTART;VALUE=DATE:\d{4}0702$/m);
+    expect(event.join("\n")).toMatch(/^UID:[0-9a-f]{32}@expiring$/m);
+    expect(lines).toContain("SUMMARY:khyber.af expires (renews automatically)");
+    for (const line of answer.text.split("\r\n")) expect(Buffer.byteLength(line)).toBeLessThanOrEqual(75);
+    expect(answer.text).not.toMatch(/ns1|RS-100482|[^\r]\n/);
+    const again = { ...bearer("read"), "If-None-Match": answer.headers["etag"] ?? "" };
+    expect((await service.ask(PATH, { headers: again })).status).toBe(304);
+  });
+
+  test("opens with the link that npm run token prints, which opens nothing else and can't be altered", async () => {
+    const link = anna.link ?? "";
+    expect((await service.ask(link)).text).toContain("khyber.af expires");
+    const [, query = ""] = link.split("?");
+    const refused = [
+      `/v1/staff/domains?${query}`,
+      `/v1/staff/domains/khyber.af?${query}`,
+      PATH,
+      `${PATH}?name=anna`,
+      link.replace("anna", "reader"),
+      `${link.slice(0, -2)}xx`,
+    ];
+    for (const path of refused) expect(problemOf(await service.ask(path)).code).toBe("unauthenticated");
+    expect(problemOf(await service.ask(`${link}&years=1`)).code).toBe("unauthenticated");
+    expect(ben.link).toBeUndefined();
+    expect(service.log.join("\n")).not.toContain(query.split("=").at(-1));
+  });
 });

@@ -6,7 +6,8 @@ import { openApiDocument } from "../../src/wire/document.js";
 import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";
-import { bearer, CHECK, inTime, problemOf, type Service, startService, until } from "../support/service.js";
+import { CHECK, inTime, problemOf, type Service, startService, until } from "../support/service.js";
+import { overviewOf, purge } from "../support/staff.js";
 
 const resultShape = z.object({
   domain: z.string(),
@@ -58,13 +59,6 @@ describe("with quota to spare", () => {
     await act();
     return service.calls(CHECK) - before;
   }
-
-  const forgetAll = () =>
-    service.ask("/v1/staff/cache/purge", {
-      method: "POST",
-      headers: bearer("operate"),
-      body: { what: "availability" },
-    });
 
   test("every TLD is sent as in JSON, each with an id, followed by `done`", async () => {
     // No other test requests this name, because known names are sent at once, without a comment.
@@ -132,7 +126,7 @@ describe("with quota to spare", () => {
     for (const [index, { id = "" }] of events.slice(0, -1).entries()) {
       const missing = all.slice(index + 1);
       for (const lookups of [0, missing.length]) {
-        if (lookups > 0) await forgetAll();
+        if (lookups > 0) await purge(service, "availability");
         const checks = await checksOf(async () => {
           const again = await (await openTo(service, "q=kabul", { "Last-Event-ID": id })).whole();
           expect(sortedResultsIn(again)).toEqual(sorted(missing));
@@ -283,10 +277,6 @@ interface LowQuota {
   open(query?: string, headers?: Readonly<Record<string, string>>): Promise<OpenStream>;
 }
 
-const lanesShape = z.object({
-  quota: z.object({ lanes: z.record(z.string(), z.object({ queued: z.int(), left: z.int() })) }),
-});
-
 /** Runs `act` with a service that has one call left of its budget, and gets the others back after `inMs`. */
 async function withLowQuota(
   inMs: number,
@@ -308,8 +298,8 @@ async function withLowQuota(
       service,
       clock,
       async queued() {
-        const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-        return Object.values(lanesShape.parse(body).quota.lanes).reduce((sum, { queued }) => sum + queued, 0);
+        const { lanes } = (await overviewOf(service)).quota;
+        return Object.values(lanes).reduce((sum, { queued }) => sum + queued, 0);
       },
       async open(query = "q=bank", headers) {
         const stream = await openTo(service, query, headers);

@@ -67,19 +67,18 @@ const priceList = z.strictObject({
   ),
 });
 
-const clock = new FakeClock();
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ clock });
+  service = await startService({ clock: new FakeClock() });
   await until(() => service.calls() === 29, "the last startup call");
 });
 afterAll(() => service.close());
 
 /** The number of upstream calls that `act` makes. */
-async function callsOf(act: () => Promise<unknown>, route?: string): Promise<number> {
-  const before = service.calls(route);
+async function callsOf(act: () => Promise<unknown>): Promise<number> {
+  const before = service.calls();
   await act();
-  return service.calls(route) - before;
+  return service.calls() - before;
 }
 
 const bodyOf = async (path: string): Promise<unknown> => (await service.ask(path)).body;
@@ -138,7 +137,15 @@ describe("asking for a name", () => {
   test("can't tell from the headers whether somebody searched for it before", async () => {
     const headersOnce = async () => {
       const { headers } = await service.ask("/v1/availability?domain=confidential-idea.af");
-      const { "x-request-id": _id, date: _date, ratelimit: _limit, ...rest } = headers;
+      // The hundredth request of a connection ends it.
+      const {
+        "x-request-id": _id,
+        date: _date,
+        ratelimit: _limit,
+        connection: _connection,
+        "keep-alive": _keepAlive,
+        ...rest
+      } = headers;
       return rest;
     };
     expect(await headersOnce()).toEqual(await headersOnce());
@@ -150,46 +157,28 @@ describe("a name", () => {
     [
       "kabul.af",
       [
-        "KABUL.AF",
-        " kabul.af\n",
-        "kabul.af.",
-        "www.kabul.af",
+        " KABUL.AF.\n",
         "kabul. af",
-        "kabul .af",
         "https://www.kabul.af/buy?x=1#top",
         "http://user:pw@kabul.af:8080",
-        "<https://kabul.af/>",
         "view-source:https://www.kabul.af/x",
-        "https:kabul.af",
         "https:/kabul.af",
         "https:\\\\kabul.af",
         "http:// kabul.af",
-        "kabul。af",
         "kabul．af．",
-        "kabul․af",
         "www۔kabul۔af۔",
         "“kabul.af”",
-        "«kabul.af»،",
         "(kabul.af).",
-        "'kabul.af',",
-        "`kabul.af`",
         "**kabul.af**",
-        "_kabul.af_",
-        "kabul.af!",
         "kabul.af؟",
-        "kabul.af…",
         "• kabul.af",
-        "– kabul.af",
         "👉 kabul.af 😀",
         "\u200B\uFEFFkabul.af\u200C",
         "\u2068kabul.af\u2069",
       ],
     ],
     ["kabul.com.af", ["kabul۔com۔af"]],
-    [
-      "xn--mgbc8fxs.af",
-      ["کابل۔af", "کابل٫af", "کابل\u200E.af", "کابل.\u200Faf", "کابل\u202C.\u2066af", "#کابل.af"],
-    ],
+    ["xn--mgbc8fxs.af", ["کابل٫af", "کابل.\u200Faf", "کابل\u202C.\u2066af", "#کابل.af"]],
   ])("that is typed or pasted as people do is understood as %s", async (domain, forms) => {
     await service.ask(availabilityPath(domain));
     const calls = await callsOf(async () => {
@@ -215,13 +204,10 @@ describe("a name", () => {
     const calls = await callsOf(async () => {
       for (const name of [
         "pаypal.af", // A Cyrillic letter among Latin ones.
-        "раураӏ.af",
         "中国.af",
-        "kabulא.af",
         "ｐаypal.af", // Full-width Latin and Cyrillic.
         "xn--pypal-4ve.af", // An A-label of Latin and Cyrillic.
         "kabul۱.af", // A Persian digit among Latin letters.
-        "12۱.af",
         "کابل۱2.af", // Digits of two writings after Arabic letters.
       ])
         for (const path of [availabilityPath(name), `/v1/search?q=${encoded(name.replace(/\.af$/, ""))}`]) {
@@ -238,43 +224,27 @@ describe("a name", () => {
 
 test.each([
   ["/v1/availability", "domain: required"],
-  ["/v1/availability?domain=", "domain: required"],
   ["/v1/availability?domain=kabul.af&domain=x.af", "domain: duplicate"],
   ["/v1/availability?domain=kabul.af&color=red", "color: unknown"],
   ["/v1/availability?domain[]=kabul.af", "query: unknown"],
   ["/v1/availability?domain=kabul.af&years=x", "years: malformed"],
-  ["/v1/availability?domain=kabul.af&years=1e0", "years: malformed"],
-  ["/v1/availability?domain=kabul.af&years=", "years: malformed"],
   ["/v1/availability?domain=kabul.af&years=0", "years: malformed"],
   ["/v1/availability?domain=kabul.af&years=9", "years: not_sold"],
   ["/v1/availability?domain=kabul.net.af&years=3", "years: not_sold"],
-  ["/v1/availability?domain=kabul.af&years=1&years=1", "years: duplicate"],
   ["/v1/availability?domain=kabul.af&only=some", "only: malformed"],
-  ["/v1/availability?domain=kabul.af&only=known&only=known", "only: duplicate"],
   ["/v1/availability?domain=-.af&only=known", "domain: not_a_name"],
-  ["/v1/availability?domain=kabul.uk", "domain: not_sold"],
   ["/v1/availability?domain=kabul.gov.af", "domain: not_sold"],
   ["/v1/availability?domain=shop.kabul.af", "domain: not_a_name"],
-  ["/v1/availability?domain=kabul", "domain: not_a_name"],
   ["/v1/availability?domain=a@kabul.af", "domain: not_a_name"],
-  ["/v1/availability?domain=ka--bul.af", "domain: not_a_name"],
   ["/v1/availability?domain=-kabul.af", "domain: not_a_name"],
-  ["/v1/availability?domain=ka..bul.af", "domain: not_a_name"],
-  ["/v1/availability?domain=com.af", "domain: not_a_name"],
   ["/v1/availability?domain=ka_bul.af", "domain: character"],
-  ["/v1/availability?domain=ka%20bul.af", "domain: character"],
   [availabilityPath("😀.af"), "domain: character"],
-  [availabilityPath("ka\u200Ebul.af"), "domain: character"],
-  [availabilityPath("123کابل.af"), "domain: script"],
   [availabilityPath("کار\u200Cها.af"), "domain: script"],
   [`/v1/availability?domain=${"k".repeat(64)}.af`, "domain: too_long"],
   ["/v1/search", "q: required"],
   ["/v1/search?q=kabul.com", "q: not_sold"],
   ["/v1/search?q=-", "q: not_a_name"],
   ["/v1/search?q=kabul&q=herat", "q: duplicate"],
-  ["/v1/search?q=kabul&limit=1", "limit: unknown"],
-  ["/v1/search?q=kabul&tlds=", "tlds: not_sold"],
-  ["/v1/search?q=kabul&tlds=.uk", "tlds: not_sold"],
   ["/v1/search?q=kabul&tlds=.af,,.com.af", "tlds: not_sold"],
   ["/v1/search?q=kabul&years=9", "years: not_sold"],
   ["/v1/search?q=kabul.net.af&years=3", "years: not_sold"],
@@ -282,7 +252,6 @@ test.each([
   ["/v1/prices?action=Registration", "action: not_sold"],
   ["/v1/prices?years=9", "years: not_sold"],
   ["/v1/prices?currency=EUR", "currency: unknown"],
-  ["/v1/prices?only=known", "only: unknown"],
   ["/v1/quotes?action=renewal", "tld: required"],
   ["/v1/quotes?tld=.af", "action: not_sold"],
   ["/v1/quotes?tld=.af&action=transfer&years=2", "years: not_sold"],
@@ -385,7 +354,9 @@ describe("only=known, for people who are still typing,", () => {
         );
         expect(one?.headers["cache-control"]).toBe(plain?.headers["cache-control"]);
         expect(two?.headers["cache-control"]).toBe(plain?.headers["cache-control"]);
-        expect(Object.keys(two?.headers ?? {})).toEqual(Object.keys(one?.headers ?? {}));
+        const fields = (answer: typeof one): readonly string[] =>
+          Object.keys(answer?.headers ?? {}).filter((name) => name !== "keep-alive");
+        expect(fields(two)).toEqual(fields(one));
         if (method === "HEAD") expect(two?.headers).not.toHaveProperty("content-length");
       }
     }
@@ -568,6 +539,19 @@ describe("a cart", () => {
 });
 
 describe("as time passes,", () => {
+  // Its background calls would count as those of the others.
+  const clock = new FakeClock();
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock });
+  });
+  afterAll(() => service.close());
+  const callsOf = async (act: () => Promise<unknown>, route: string): Promise<number> => {
+    const before = service.calls(route);
+    await act();
+    return service.calls(route) - before;
+  };
+  const bodyOf = async (path: string): Promise<unknown> => (await service.ask(path)).body;
   const cart = async (domain: string, action: string) => {
     const items = [{ domain, action, years: 1 }];
     const { status, body } = await service.ask("/v1/quotes", { method: "POST", body: { items } });
@@ -636,14 +620,14 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
     }
   }
 
-  test("a TLD without registrations isn't offered for names, but its renewals have prices", () =>
+  test("a TLD without registrations isn't offered for names, but its renewals have prices; a registry can take Latin names alone, so another name is refused there and left out of searches", () =>
     inShop(
-      "[{ tld: .com.af, years: { renewal: [1] } }, { tld: .af, years: { registration: [1] } }]",
+      "[{ tld: .com.af, years: { renewal: [1] } }, { tld: .af, years: { registration: [1] } }, { tld: .net.af, scripts: [latin], years: { registration: [1] } }]",
       async ({ ask }) => {
-        const message = "has an ending that isn't sold here; names are sold under .af";
+        const message = "has an ending that isn't sold here; names are sold under .af, .net.af";
         for (const [path, field] of [
           ["/v1/availability?domain=kabul.com.af", "domain"],
-          ["/v1/search?q=kabul.net.af", "q"],
+          ["/v1/search?q=kabul.org.af", "q"],
         ] as const)
           expect(problemOf(await ask(path)).errors).toEqual([{ field, reason: "not_sold", message }]);
         const line = { domain: "kabul.com.af", action: "renewal", years: 1 };
@@ -651,7 +635,13 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
         expect(cart.body).toMatchObject({ items: [{ ...line, price: { currency: "USD" } }] });
         const prices = await ask("/v1/prices?tld=.com.af");
         expect(prices.body).toMatchObject({ prices: [{ tld: ".com.af", action: "renewal" }] });
-        expect(/ tlds="([^"]*)"/.exec((await ask("/")).text)?.[1]).toBe(".af");
+        expect(/ tlds="([^"]*)"/.exec((await ask("/")).text)?.[1]).toBe(".af,.net.af");
+
+        const refused = problemOf(await ask(availabilityPath("کابل.net.af")));
+        expect(refused.errors).toMatchObject([{ field: "domain", reason: "script" }]);
+        const { body } = await ask(`/v1/search?q=${encoded("کابل")}`);
+        expect(body).toMatchObject({ results: [{ unicodeName: "کابل.af" }] });
+        expect((await ask(availabilityPath("bücher.net.af"))).status).toBe(200);
       },
     ));
 
@@ -665,16 +655,4 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
       ] as const)
         expect(problemOf(await ask(path)).errors).toEqual([{ field, reason: "not_sold", message }]);
     }));
-
-  test("a registry can take Latin names alone, so another name is refused there and left out of searches", () =>
-    inShop(
-      "[{ tld: .af, years: { registration: [1] } }, { tld: .com.af, scripts: [latin], years: { registration: [1] } }]",
-      async ({ ask }) => {
-        const refused = problemOf(await ask(availabilityPath("کابل.com.af")));
-        expect(refused.errors).toMatchObject([{ field: "domain", reason: "script" }]);
-        const { body } = await ask(`/v1/search?q=${encoded("کابل")}`);
-        expect(body).toMatchObject({ results: [{ unicodeName: "کابل.af" }] });
-        expect((await ask(availabilityPath("bücher.com.af"))).status).toBe(200);
-      },
-    ));
 });

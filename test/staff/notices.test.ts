@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import { overviewShape } from "../../src/wire/overview.js";
-import * as conditions from "../support/conditions.js";
-import { inScene, type Scene } from "../support/conditions.js";
+import * as conditions from "./conditions.js";
+import { inScene } from "./conditions.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { blocksOf, read } from "../docs/support/markdown.js";
 import { freePort } from "../support/free-port.js";
-import { bearer, type Service, temporaryFolder, until } from "../support/service.js";
+import { type Service, temporaryFolder, until } from "../support/service.js";
+import { overviewOf } from "../support/staff.js";
 import { pass, Receiver, SECRET } from "./receiver.js";
 import { HOUR_MS, registration, say, Shop } from "./signing-shop.js";
 
@@ -32,114 +32,96 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-describe("a notice", () => {
-  test("says what is wrong and what to do, but no amount and no secret", () =>
-    inScene({ env: receiver.env }, async (scene) => {
-      await conditions.marginLost.cause(scene);
-      await pass(scene.clock, 15_000);
-      const notice = receiver.taken.find(({ kind }) => kind === "margin");
-      expect(notice?.text).toBe("1 signed promise has fallen below the minimum price.");
-      expect(notice?.details).toMatchObject({
-        level: "bad",
-        todo: expect.stringMatching(/^They must be honoured/),
-      });
-      expect(JSON.stringify(receiver.taken)).not.toMatch(/\d+\.\d\d\b|Secret|sandbox-demo/);
-      expect(receiver.headers[0]).toMatchObject({
-        "content-type": "application/json",
-        date: expect.stringMatching(/ GMT$/),
-      });
-    }));
+const noticesOf = async (service: Service) => (await overviewOf(service)).notices;
 
-  test("has its amounts with NOTIFY_DETAILS=full", () =>
-    inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
-      await conditions.marginLost.cause(scene);
-      await pass(scene.clock, 15_000);
-      const notice = receiver.taken.find(({ kind }) => kind === "margin");
-      expect(notice?.text).toMatch(/minimum price\. Margin lost: \d+\.\d\d USD\.$/);
-    }));
-});
+test("a notice says what is wrong and what to do, with amounts only if NOTIFY_DETAILS=full", () =>
+  inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
+    await conditions.marginLost.cause(scene);
+    await pass(scene.clock, 15_000);
+    const notice = receiver.taken.find(({ kind }) => kind === "margin");
+    // Without this setting, no notice has an amount: test/staff/alarms.
+    expect(notice?.text).toMatch(
+      /^1 signed promise has fallen below the minimum price\. Margin lost: \d+\.\d\d USD\.$/,
+    );
+    expect(notice?.details).toMatchObject({
+      level: "bad",
+      todo: expect.stringMatching(/^They must be honoured/),
+    });
+    expect(receiver.headers[0]).toMatchObject({
+      "content-type": "application/json",
+      date: expect.stringMatching(/ GMT$/),
+    });
+  }));
 
-describe("a receiver", () => {
-  const scene = (act: (scene: Scene) => Promise<void>) => inScene({ env: receiver.env }, act);
-  const noticesOf = async (service: Service) =>
-    overviewShape.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).notices;
-  /** Begins and ends. */
-  const proxyAlarm = async (on: Scene): Promise<void> => {
-    await conditions.unknownProxy.cause(on);
-    await pass(on.clock, 15_000);
-    await conditions.unknownProxy.cure(on);
-    await pass(on.clock, 75_000);
-  };
-
-  test("that is down for an hour gets each notice, in order for each kind", () =>
-    scene(async (on) => {
-      const { port } = receiver;
-      await receiver.close();
-      await proxyAlarm(on);
-      await proxyAlarm(on);
-      await longPass(on.clock, HOUR_MS);
-      const waiting = await noticesOf(on.service);
-      expect(waiting).toMatchObject({ on: true, waiting: 4 });
-      expect(waiting.last.at(-1)).toMatchObject({ delivery: "waiting", problem: "ECONNREFUSED" });
-      receiver = new Receiver();
-      await receiver.open(port);
-      await longPass(on.clock, 2 * HOUR_MS);
-      expect(receiver.of("proxy")).toEqual(["begun", "ended", "begun", "ended"]);
-      expect((await noticesOf(on.service)).last[0]).toMatchObject({ delivery: "delivered", problem: null });
-    }));
-
-  test("that answers 500, redirects, hangs or breaks off gets the notice again, and nothing else is held up", () =>
-    scene(async (on) => {
-      const accept: Receiver["answer"] = (response) => response.end();
-      receiver.answer = (response, { kind }) => {
-        if (kind === "proxy")
-          response.writeHead(receiver.attempts % 2 ? 500 : 302, { Location: "/elsewhere" });
-        response.end();
-      };
+test("a receiver gets each notice, in order for each kind: after an hour in which it is down, answers 500, redirects, hangs or breaks off; only after a day it isn't tried any more, and staff see it", () =>
+  inScene({ env: receiver.env }, async (on) => {
+    /** The proxy alarm begins and ends. */
+    const proxyAlarm = async (): Promise<void> => {
       await conditions.unknownProxy.cause(on);
       await pass(on.clock, 15_000);
-      await conditions.badPriceFile.cause(on);
-      await pass(on.clock, 60_000);
-      expect([receiver.of("proxy"), receiver.of("price_file")]).toEqual([[], ["begun"]]);
-      receiver.answer = accept;
-      await pass(on.clock, 120_000);
-      expect(receiver.of("proxy")).toEqual(["begun"]);
-
-      receiver.answer = () => {};
       await conditions.unknownProxy.cure(on);
       await pass(on.clock, 75_000);
-      expect((await on.service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
-      receiver.answer = accept;
-      await pass(on.clock, 60_000);
-      expect(receiver.of("proxy")).toEqual(["begun", "ended"]);
+    };
+    const { port } = receiver;
+    await receiver.close();
+    await proxyAlarm();
+    await proxyAlarm();
+    await longPass(on.clock, HOUR_MS);
+    const waiting = await noticesOf(on.service);
+    expect(waiting).toMatchObject({ on: true, waiting: 4 });
+    expect(waiting.last.at(-1)).toMatchObject({ delivery: "waiting", problem: "ECONNREFUSED" });
+    receiver = new Receiver();
+    await receiver.open(port);
+    await longPass(on.clock, 2 * HOUR_MS);
+    expect(receiver.of("proxy")).toEqual(["begun", "ended", "begun", "ended"]);
+    expect((await noticesOf(on.service)).last[0]).toMatchObject({ delivery: "delivered", problem: null });
 
-      const ids: string[] = [];
-      receiver.answer = (response, { id, kind }) => {
-        if (kind === "price_file") ids.push(id);
-        if (ids.length === 1) response.socket?.destroy();
-        else response.end();
-      };
-      await conditions.badPriceFile.cure(on);
-      await pass(on.clock, 120_000);
-      expect(ids).toEqual([ids[0], ids[0]]);
-    }));
+    // Only this notice fails, and nothing else is held up.
+    receiver.taken.length = 0;
+    const accept: Receiver["answer"] = (response) => response.end();
+    receiver.answer = (response, { kind }) => {
+      if (kind === "proxy") response.writeHead(receiver.attempts % 2 ? 500 : 302, { Location: "/elsewhere" });
+      response.end();
+    };
+    await conditions.unknownProxy.cause(on);
+    await pass(on.clock, 15_000);
+    await conditions.badPriceFile.cause(on);
+    await pass(on.clock, 60_000);
+    expect([receiver.of("proxy"), receiver.of("price_file")]).toEqual([[], ["begun"]]);
+    receiver.answer = accept;
+    await pass(on.clock, 120_000);
+    expect(receiver.of("proxy")).toEqual(["begun"]);
 
-  test("that never answers isn't tried any more after a day, and staff see it", () =>
-    scene(async (on) => {
-      receiver.answer = (response) => response.writeHead(503).end();
-      await conditions.unknownProxy.cause(on);
-      await pass(on.clock, 30_000);
-      for (let hours = 0; hours < 26; hours += 1) {
-        await on.clock.leap(HOUR_MS);
-        await pass(on.clock, 5_000);
-      }
-      const { last } = await noticesOf(on.service);
-      const notice = last.find(({ kind }) => kind === "proxy");
-      expect(notice).toMatchObject({ delivery: "failed", problem: "status 503" });
-      expect(notice?.attempts).toBeLessThan(40);
-      expect(on.service.log.join("\n")).toContain("notice.abandoned");
-    }));
-});
+    receiver.answer = () => {};
+    await conditions.unknownProxy.cure(on);
+    await pass(on.clock, 75_000);
+    expect((await on.service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+    receiver.answer = accept;
+    await pass(on.clock, 60_000);
+    expect(receiver.of("proxy")).toEqual(["begun", "ended"]);
+
+    const ids: string[] = [];
+    receiver.answer = (response, { id, kind }) => {
+      if (kind === "price_file") ids.push(id);
+      if (ids.length === 1) response.destroy();
+      else response.end();
+    };
+    await conditions.badPriceFile.cure(on);
+    await pass(on.clock, 120_000);
+    expect(ids).toEqual([ids[0], ids[0]]);
+
+    receiver.answer = (response) => response.writeHead(503).end();
+    await conditions.unknownProxy.cause(on);
+    await pass(on.clock, 30_000);
+    for (let hours = 0; hours < 26; hours += 1) {
+      await on.clock.leap(HOUR_MS);
+      await pass(on.clock, 5_000);
+    }
+    const notice = (await noticesOf(on.service)).last.find(({ kind }) => kind === "proxy");
+    expect(notice).toMatchObject({ delivery: "failed", problem: "status 503" });
+    expect(notice?.attempts).toBeLessThan(40);
+    expect(on.service.log.join("\n")).toContain("notice.abandoned");
+  }));
 
 describe("a line", () => {
   test("that is lost, or not ordered within a day, causes one notice, also across a restart; a cancelled one causes none", async () => {

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
-import { overviewShape } from "../../src/wire/overview.js";
 import { followedCartShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, type Service, startService } from "../support/service.js";
+import { overviewOf } from "../support/staff.js";
 import {
   type Action,
   DAY_MS,
@@ -81,7 +81,7 @@ describe("a list of signed carts", () => {
   });
 
   test("tells what the checkout said, which can be said again, changed, and is in the audit", async () => {
-    const [id = ""] = ids;
+    const [, id = ""] = ids;
     const once = await say(service.ask, id, { state: "ordered", reference: "2026-0042" });
     matchesDocument(document, "post", `/v1/staff/promises/${id}`, once);
     expect(followedCartShape.parse(once.body).checkout).toMatchObject({
@@ -147,7 +147,7 @@ describe("a line", () => {
     await shop.pass(10 * MINUTE_MS);
     expect(await shop.stateOf("soon.af")).toBe("managed");
     expect(await shop.stateOf("late.af")).toBe("expired");
-    await shop.pass(2 * DAY_MS, HOUR_MS);
+    await shop.pass(2 * DAY_MS, 6 * HOUR_MS);
     order("late.af", "registration");
     await shop.pass(HOUR_MS);
     expect(await shop.stateOf("late.af")).toBe("managed");
@@ -236,7 +236,7 @@ describe("with more domains than the upstream lists", () => {
       expect(await shop.stateOf("client-130.af")).toBe("managed");
       await shop.sign(registration("unseen.af"));
       shop.sandbox.control.setFault("domain", { fault: "status-503" });
-      await shop.pass(2 * DAY_MS, HOUR_MS);
+      await shop.pass(27 * HOUR_MS, 3 * HOUR_MS);
       expect(await shop.stateOf("unseen.af")).toBe("unknown");
     } finally {
       await shop.close();
@@ -263,9 +263,8 @@ const FATES: readonly Fate[] = [
   { action: "registration", afterMs: Infinity, end: "open", said: "cancelled" },
   { action: "registration", afterMs: 20 * MINUTE_MS, end: "managed" },
 ];
-const RENEWED = "khyber bamyan herat-tiles pamir-trek saffron lapis".split(" ").map((label) => `${label}.af`);
 
-test("in ten days of carts, every line is in its right state within a day, and none is ever in a wrong one", async () => {
+test("in six days of carts, every line is in its right state within a day, and none is ever in a wrong one", async () => {
   const shop = await new Shop().open();
   const { control } = shop.sandbox;
   const lines: { key: string; domain: string; fate: Fate; actsAtMs: number; hasActed: boolean }[] = [];
@@ -283,46 +282,36 @@ test("in ten days of carts, every line is in its right state within a day, and n
     }
   };
   try {
-    for (let day = 0; day < 10; day += 1) {
-      for (let nth = 0; nth < 2; nth += 1) {
-        const fate = FATES[lines.length % FATES.length];
-        const renewed = RENEWED[Math.floor(lines.length / FATES.length)];
-        if (fate === undefined || (fate.action === "renewal" && renewed === undefined)) continue;
-        const domain = fate.action === "renewal" ? (renewed ?? "") : `month-${lines.length}.af`;
+    for (let day = 0; day < 6; day += 1) {
+      for (const fate of FATES.slice(4 * day, 4 * day + 4)) {
+        const domain = fate.action === "renewal" ? "khyber.af" : `month-${lines.length}.af`;
         if (fate.action === "transfer") control.setTaken(domain, true);
         const id = await shop.sign({ domain, action: fate.action, years: 1 });
         if (fate.said !== undefined) await say(shop.service.ask, id, { state: fate.said });
         const actsAtMs = shop.clock.now() + fate.afterMs;
         lines.push({ key: `${id} ${fate.action} ${domain}`, domain, fate, actsAtMs, hasActed: false });
       }
-      if (day % 5 === 4) {
+      if (day === 2) {
         await shop.service.close();
         await shop.start();
       }
       for (let hours = 0; hours < 24; hours += 12) await halfDay();
       const states = await statesOf(shop.service.ask);
       for (const { key, fate, actsAtMs } of lines) {
-        const state = states[key];
-        const isOver = shop.clock.now() >= actsAtMs + DAY_MS;
-        const right = isOver
-          ? [fate.end]
-          : ["open", "expired", ...(shop.clock.now() >= actsAtMs ? [fate.end] : [])];
-        expect({ day, key, state, right: right.includes(state ?? "") }).toEqual({
-          day,
-          key,
-          state,
-          right: true,
-        });
+        const now = shop.clock.now();
+        const isOver = now >= actsAtMs + DAY_MS;
+        const right = isOver ? [fate.end] : ["open", "expired", ...(now >= actsAtMs ? [fate.end] : [])];
+        expect([day, key, right]).toEqual([day, key, expect.arrayContaining([states[key]])]);
       }
     }
     const { sums } = await listed(shop.service.ask);
-    expect(sums.days30.managed.names).toBeGreaterThanOrEqual(8);
+    expect(sums.days30.managed.names).toBe(FATES.filter(({ end }) => end === "managed").length);
     const used = shop.sandbox.stats().credentials.find(({ accepted }) => accepted > 0);
     expect([used?.rejected429, (used?.largestWindow ?? 99) <= 57]).toEqual([0, true]);
   } finally {
     await shop.close();
   }
-}, 300_000);
+});
 
 test("visitors wait no longer beside carts that are looked for", async () => {
   const waits = async (carts: number): Promise<{ meanMs: number; served: number }> => {
@@ -330,21 +319,19 @@ test("visitors wait no longer beside carts that are looked for", async () => {
     try {
       const { service, clock, sandbox } = shop;
       for (let n = 0; n < carts; n += 1) {
-        await shop.sign({ domain: `due-${n}.af`, action: "registration", years: 1 });
-        await shop.pass(10_000, 5_000);
+        await shop.sign(...Array.from({ length: 10 }, (_, line) => registration(`due-${n}-${line}.af`)));
+        await shop.pass(MINUTE_MS, MINUTE_MS);
       }
       await clock.leap(31 * MINUTE_MS);
-      const exact = async () =>
-        overviewShape.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).quota
-          .lanes.exact;
+      const exact = async () => (await overviewOf(service)).quota.lanes.exact;
       const before = await exact();
       const asking: Promise<unknown>[] = [];
-      // Fifty visitors, each with a new name, within a minute.
-      for (let n = 0; n < 50; n += 1) {
+      // As many visitors as fit into half a minute, each with a new name.
+      for (let n = 0; n < 25; n += 1) {
         asking.push(service.ask(`/v1/availability?domain=visitor-${n}.af`));
         await shop.pass(1_200, 600);
       }
-      await Promise.all([Promise.all(asking), shop.pass(30_000, 600)]);
+      await Promise.all([Promise.all(asking), shop.pass(15_000, 600)]);
       const after = await exact();
       const served = after.served - before.served;
       expect(sandbox.stats().credentials[0]?.rejected429).toBe(0);
@@ -353,8 +340,8 @@ test("visitors wait no longer beside carts that are looked for", async () => {
       await shop.close();
     }
   };
-  const [without, beside] = [await waits(0), await waits(20)];
+  const [without, beside] = [await waits(0), await waits(2)];
   // Who comes at the end may be served or not.
   expect(Math.abs(beside.served - without.served)).toBeLessThanOrEqual(3);
   expect(beside.meanMs).toBeLessThanOrEqual(without.meanMs + 100);
-}, 300_000);
+});

@@ -3,8 +3,6 @@ import type { Clock } from "../../src/clock.js";
 
 interface Timer {
   readonly at: number;
-  /** Timers due at the same time run in the order in which they were set. */
-  readonly order: number;
   readonly run: () => void;
   isPending: boolean;
 }
@@ -12,9 +10,8 @@ interface Timer {
 export class FakeClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
-  #order = 0;
   #pending = 0;
-  /** A binary heap; cancelled timers stay in it until they are on top. */
+  /** By time; those due at the same time in the order in which they were set. Cancelled ones stay until they are first. */
   readonly #timers: Timer[] = [];
 
   readonly #settle: () => Promise<void>;
@@ -34,11 +31,15 @@ export class FakeClock implements Clock {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    this.#order += 1;
-    const at = this.#monotonicMs + Math.max(delayMs, 0);
-    const timer: Timer = { at, order: this.#order, run, isPending: true };
+    const timer: Timer = { at: this.#monotonicMs + Math.max(delayMs, 0), run, isPending: true };
+    let [low, high] = [0, this.#timers.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#timers[middle]?.at ?? Infinity) <= timer.at) low = middle + 1;
+      else high = middle;
+    }
+    this.#timers.splice(low, 0, timer);
     this.#pending += 1;
-    this.#push(timer);
     return () => {
       if (timer.isPending) this.#pending -= 1;
       timer.isPending = false;
@@ -59,9 +60,11 @@ export class FakeClock implements Clock {
   async advance(ms: number): Promise<void> {
     const until = this.#monotonicMs + ms;
     await this.#settle();
-    for (;;) {
-      const next = this.#take(until);
-      if (next === undefined) break;
+    for (let [next] = this.#timers; next !== undefined && next.at <= until; [next] = this.#timers) {
+      this.#timers.shift();
+      if (!next.isPending) continue;
+      next.isPending = false;
+      this.#pending -= 1;
       this.#jump(next.at);
       next.run();
       await this.#settle();
@@ -74,56 +77,6 @@ export class FakeClock implements Clock {
   async leap(ms: number): Promise<void> {
     this.#jump(this.#monotonicMs + ms);
     await this.advance(0);
-  }
-
-  #take(until: number): Timer | undefined {
-    for (;;) {
-      const [first] = this.#timers;
-      if (first === undefined || (first.isPending && first.at > until)) return undefined;
-      this.#pop();
-      if (!first.isPending) continue;
-      first.isPending = false;
-      this.#pending -= 1;
-      return first;
-    }
-  }
-
-  #push(timer: Timer): void {
-    const timers = this.#timers;
-    let at = timers.push(timer) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (!this.#isBefore(at, parent)) return;
-      this.#swap(at, parent);
-      at = parent;
-    }
-  }
-
-  #pop(): void {
-    const timers = this.#timers;
-    this.#swap(0, timers.length - 1);
-    timers.pop();
-    for (let at = 0; ;) {
-      let least = at;
-      for (const child of [2 * at + 1, 2 * at + 2])
-        if (child < timers.length && this.#isBefore(child, least)) least = child;
-      if (least === at) return;
-      this.#swap(at, least);
-      at = least;
-    }
-  }
-
-  #isBefore(a: number, b: number): boolean {
-    const [one, other] = [this.#timers[a], this.#timers[b]];
-    if (one === undefined || other === undefined) return false;
-    return one.at < other.at || (one.at === other.at && one.order < other.order);
-  }
-
-  #swap(a: number, b: number): void {
-    const [one, other] = [this.#timers[a], this.#timers[b]];
-    if (one === undefined || other === undefined) return;
-    this.#timers[a] = other;
-    this.#timers[b] = one;
   }
 
   #jump(to: number): void {

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach } from "@jest/globals";
 import { join } from "node:path";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { type ServiceProcess, spawnService, temporaryFolder } from "./service.js";
+import { temporaryFolder } from "./service.js";
+import { type ServiceProcess, spawnService } from "./service-process.js";
 import { upstreamAt } from "./upstream.js";
 
 export interface Processes {

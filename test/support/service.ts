@@ -1,15 +1,13 @@
 /**
- * Starts the service for tests: the real app with the real sandbox, either in this process with a test's clock, or as a separate process.
- * Requests are sent over real sockets, and answers are read completely.
+ * Starts the service for tests: the real app with the real sandbox, in this process with a test's clock; as a separate process, see
+ * service-process.ts. Requests are sent over real sockets, and answers are read completely.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import supertest from "supertest";
 import { z } from "zod";
 import { createApp } from "../../src/app.js";
@@ -235,6 +233,20 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   };
 }
 
+/** Starts the service on a clock of its own, and closes it after `act`. */
+export async function withService(
+  options: Partial<ServiceOptions>,
+  act: (service: Service, clock: FakeClock) => Promise<void>,
+): Promise<void> {
+  const clock = options.clock ?? new FakeClock();
+  const service = await startService({ ...options, clock });
+  try {
+    await act(service, clock);
+  } finally {
+    await service.close();
+  }
+}
+
 function portOf(address: string | AddressInfo | null): number {
   if (typeof address !== "object" || address === null) throw new Error("the server has no port");
   return address.port;
@@ -367,92 +379,6 @@ export function problemOf(answer: Answer): Problem {
   ].filter((fault) => fault !== false);
   if (faults.length > 0) throw new Error(`${faults.join(", ")} in ${answer.text} ${JSON.stringify(headers)}`);
   return problem;
-}
-
-export interface ServiceProcess {
-  readonly child: ChildProcess;
-  readonly stdout: string[];
-  readonly stderr: string[];
-  /** Resolves with the port once it has been logged. */
-  readonly listening: Promise<number>;
-  readonly exited: Promise<number | null>;
-  ask: Ask;
-  /** Stops it as operators do. */
-  stop(): Promise<number | null>;
-}
-
-const HERE = fileURLToPath(new URL("../../", import.meta.url));
-/** Benchmarks run compiled, a folder deeper. */
-const ROOT = existsSync(join(HERE, "package.json")) ? HERE : join(HERE, "..");
-
-interface SpawnOptions {
-  readonly cwd?: string;
-  /** Options for Node itself. */
-  readonly node?: readonly string[];
-  /** A command that runs the one after it. */
-  readonly under?: readonly string[];
-}
-
-/** Runs `node dist/main.js` with this environment and nothing of the test's own. */
-export function spawnService(
-  env: Readonly<Record<string, string>>,
-  { cwd = ROOT, node = [], under = [] }: SpawnOptions = {},
-): ServiceProcess {
-  const [program, ...args] = [...under, process.execPath, ...node, join(ROOT, "dist/main.js")];
-  const child = spawn(program, args, {
-    cwd,
-    env: { PATH: process.env["PATH"], PORT: "0", HOST: "127.0.0.1", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const stdout = linesOf(child.stdout);
-  const stderr = linesOf(child.stderr);
-  const agent = new Agent({ keepAlive: true });
-  const exited = new Promise<number | null>((done) => {
-    child.once("close", (code) => {
-      agent.destroy();
-      done(code);
-    });
-  });
-  const port = async (): Promise<number> => {
-    let found: number | undefined;
-    const listeningLine = z.object({ event: z.literal("server.listening"), port: z.int() });
-    await until(() => {
-      if (child.exitCode !== null) throw new Error(`the service exited: ${stderr.join("\n")}`);
-      const line = stdout.find((text) => text.includes("listening"));
-      if (line !== undefined) found = listeningLine.parse(JSON.parse(line)).port;
-      return found !== undefined;
-    }, "the start of the service");
-    return found ?? 0;
-  };
-  const listening = port();
-  listening.catch(() => undefined);
-  return {
-    child,
-    stdout,
-    stderr,
-    listening,
-    exited,
-    ask: async (path, question) => asker(await listening, agent)(path, question),
-    stop() {
-      child.kill("SIGTERM");
-      return exited;
-    },
-  };
-}
-
-function linesOf(stream: NodeJS.ReadableStream): string[] {
-  const lines: string[] = [];
-  let rest = "";
-  stream.setEncoding("utf8");
-  stream.on("data", (chunk: string) => {
-    const parts = (rest + chunk).split("\n");
-    rest = parts.pop() ?? "";
-    lines.push(...parts);
-  });
-  stream.on("end", () => {
-    if (rest !== "") lines.push(rest);
-  });
-  return lines;
 }
 
 /** Resolves with the answer, advancing the clock as far as it takes: a slot becomes free a thousandth of a window after the announced second. */

@@ -11,7 +11,7 @@ import { shapeSettings } from "../src/presets.js";
 import { type Sandbox, startSandbox } from "../src/sandbox.js";
 import type { Combination } from "../../../src/upstream/contract.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
-import { pairwise } from "../../../test/support/pairwise.js";
+import { pairwise } from "./pairwise.js";
 import { ask, type Bench, createBench } from "../../../test/upstream/support/bench.js";
 
 const WIDE = { limit: 1_000_000, windowMs: 60_000 };

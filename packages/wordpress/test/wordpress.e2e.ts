@@ -4,7 +4,7 @@ import type { Browser, Locator, Page } from "playwright-core";
 import { z } from "zod";
 import { DESKTOP, startBrowser } from "../../../test/browser/browser.js";
 import { freePort } from "../../../test/support/free-port.js";
-import { type ServiceProcess, spawnService } from "../../../test/support/service.js";
+import { type ServiceProcess, spawnService } from "../../../test/support/service-process.js";
 import { ADMINISTRATOR, type Site, startSite } from "./site.js";
 
 const SETTINGS = "/wp-admin/options-general.php?page=af-domain-search";
