@@ -185,6 +185,16 @@ describe("the file of the audit", () => {
   const shownBy = async (audit: ReturnType<typeof open>) =>
     (await audit.last()).map(({ subject }) => subject);
 
+  test("gets a failed write with the next act, and keeps what another process wrote", async () => {
+    const [one, other] = [open(), open()];
+    mkdirSync(path);
+    one.note(done("account"));
+    rmSync(path, { recursive: true });
+    one.note(done("all"));
+    other.note(done("tier"));
+    expect(new Set(await shownBy(open()))).toEqual(new Set(["account", "all", "tier"]));
+  });
+
   test("keeps acts for 30 days and no longer, of which the last 1,000 are shown", async () => {
     const audit = open();
     audit.note(done("account"));
@@ -196,5 +206,20 @@ describe("the file of the audit", () => {
     expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
     for (let times = 0; times < 1_010; times += 1) audit.note(done("prices"));
     expect(await audit.last()).toHaveLength(1_000);
+  });
+
+  test("loses no act while the wall clock is ahead, whether it was set before or after the start", async () => {
+    let audit = open();
+    audit.note(done("account"));
+    await clock.advance(2 * DAY_MS);
+    audit.note(done("tier"));
+    clock.stepWall(35 * DAY_MS);
+    audit.note(done("prices"));
+    audit = open();
+    audit.note(done("all"));
+    // As old as they seem, they aren't shown.
+    expect(new Set(await shownBy(audit))).toEqual(new Set(["all", "prices"]));
+    clock.stepWall(-35 * DAY_MS);
+    expect(new Set(await shownBy(audit))).toEqual(new Set(["account", "all", "prices", "tier"]));
   });
 });

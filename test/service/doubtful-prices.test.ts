@@ -438,6 +438,18 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
       expect((await pricesOf(service)).warnings).toEqual([]);
     });
 
+    test("is requested within a freshness period even if the clock is set back after staff have requested it", async () => {
+      await untilFirstTier();
+      await clock.advance(200_000);
+      await purge(service, "account");
+      await service.ask("/v1/staff/tier", { headers: bearer("read") });
+      clock.stepWall(-24 * 3_600_000);
+      await clock.advance(100_000);
+      service.sandbox.control.setTier("demo", "Gold");
+      await clock.advance(300_000);
+      await untilRefreshed();
+    });
+
     test("is requested only when visitors leave room in the quota", async () => {
       const small = new FakeClock();
       const busy = await startService({

@@ -84,6 +84,28 @@ describe("a cart", () => {
     ]);
   });
 
+  test("has no wholesale amount in its promise, whatever is bought", async () => {
+    const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
+    const amounts = z
+      .object({
+        prices: z.array(
+          z.object({ tld: z.string(), action: z.string(), years: z.int(), wholesale: money, retail: money }),
+        ),
+      })
+      .parse(body).prices;
+    expect(amounts).toHaveLength(28);
+    for (const term of new Set(amounts.map(({ action, years }) => `${action} ${years}`))) {
+      const lines = amounts.filter(({ action, years }) => `${action} ${years}` === term);
+      const items = lines.map(({ tld, action, years }) => ({ domain: `kabul${tld}`, action, years }));
+      const { promise } = await cartOf(service, ...items);
+      const content = JSON.stringify([headOf(promise), claimsOf(promise)]);
+      for (const { wholesale, retail } of lines) {
+        expect(content).toContain(`"${retail.amount}"`);
+        expect(content).not.toContain(wholesale.amount);
+      }
+    }
+  });
+
   test("keeps the price of a promotion beyond the promotion's end", async () => {
     const retail = `
 currency: USD
@@ -330,6 +352,14 @@ describe("the demo checkout", () => {
       expect([wrong, answer.status, viewIn(answer)]).toEqual([wrong, 400, { kind: "altered" }]);
       expect(answer.text).not.toContain("alert(1)");
     }
+  });
+
+  test("rejects a promise that was signed with another key", async () => {
+    const other = await startService({ clock });
+    const { promise } = await signCart(other);
+    expect(viewIn(await postPromise(other, promise))).toMatchObject({ kind: "good" });
+    expect(viewIn(await postPromise(service, promise))).toEqual({ kind: "altered" });
+    await other.close();
   });
 
   test("rejects a promise from the moment at which it expires", async () => {
