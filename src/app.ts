@@ -53,13 +53,13 @@ export function createApp(settings: AppSettings): App {
   const engine = createEngine({ ...settings, factClock, url, onCall: metrics.upstreamCall });
   const { fleet } = engine;
   const follower = fleet && createFollower(fleet, engine.takingOver, clock);
-  const startedMs = clock.now();
+  const startedAt = clock.now();
   const owner = (): Ownership =>
     fleet === null
-      ? { role: "alone", sinceMs: startedMs, reachesOwner: null }
+      ? { role: "alone", sinceAt: startedAt, reachesOwner: null }
       : {
           role: fleet.role(),
-          sinceMs: fleet.roleSinceMs(),
+          sinceAt: fleet.roleSinceAt(),
           reachesOwner: follower?.reachesOwner() ?? null,
         };
 
@@ -121,7 +121,7 @@ export function createApp(settings: AppSettings): App {
     isLeaving: () => phase === "draining" || phase === "stopping",
     onUnreadable({ id, code, status }) {
       onProblem(code);
-      accessLog({ id, startedAtMs: clock.monotonic(), route: "none", code, method: "none" }, status);
+      accessLog({ id, startedAt: clock.monotonic(), route: "none", code, method: "none" }, status);
     },
   });
 

@@ -37,7 +37,7 @@ export const systemClock: Clock = {
 };
 
 /** The wall-clock time at which the monotonic clock was 0. */
-export function bootedAtMs(clock: Clock): number {
+export function bootedAt(clock: Clock): number {
   return clock.now() - clock.monotonic();
 }
 
@@ -65,15 +65,15 @@ const STEP_MS = 1_000;
  * promised, must not count time that may not have passed. Times of one clock can't be compared with those of the other.
  */
 export function countingSuspensions(clock: Clock): Clock {
-  let bootAtMs = bootedAtMs(clock);
+  let bootAt = bootedAt(clock);
   let suspendedMs = 0;
   return {
     now: () => clock.now(),
     monotonic() {
       const runningMs = clock.monotonic();
-      const stepMs = clock.now() - runningMs - bootAtMs;
+      const stepMs = clock.now() - runningMs - bootAt;
       if (Math.abs(stepMs) >= STEP_MS) {
-        bootAtMs += stepMs;
+        bootAt += stepMs;
         suspendedMs += Math.max(0, stepMs);
       }
       return runningMs + suspendedMs;

@@ -1,7 +1,7 @@
 /** Records that are kept for a while, in a file that only its owner can read. */
 import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { bootedAtMs, type Clock } from "./clock.js";
+import { bootedAt, type Clock } from "./clock.js";
 import { createFolder } from "./state-dir.js";
 import { failureReason, systemCodeOf } from "./system-error.js";
 
@@ -44,8 +44,8 @@ export function createRecordFile<T>(
   let unwritten: T[] = [];
   /** Whether the file may end in the middle of a line. */
   let isTorn = false;
-  const startedMs = clock.monotonic();
-  const bootedMs = bootedAtMs(clock);
+  const startedAt = clock.monotonic();
+  const bootedAtStart = bootedAt(clock);
 
   function read(): T[] {
     let records: T[] = [];
@@ -71,7 +71,7 @@ export function createRecordFile<T>(
    */
   function trustedNowMs(): number {
     const isSteady =
-      clock.monotonic() - startedMs >= STEADY_AFTER_MS && Math.abs(bootedAtMs(clock) - bootedMs) < DAY_MS;
+      clock.monotonic() - startedAt >= STEADY_AFTER_MS && Math.abs(bootedAt(clock) - bootedAtStart) < DAY_MS;
     return isSteady ? clock.now() : -Infinity;
   }
 

@@ -32,10 +32,10 @@ export function fileSecret(
   problemsIn: (text: string) => readonly string[] = () => [],
 ): FileSecret {
   let value = readSecretFile(path);
-  let readAtMs = clock.monotonic();
+  let readAt = clock.monotonic();
 
   function problem(): string | null {
-    readAtMs = clock.monotonic();
+    readAt = clock.monotonic();
     try {
       const text = readSecretFile(path);
       const problems = text === value ? [] : problemsIn(text);
@@ -49,7 +49,7 @@ export function fileSecret(
 
   return {
     current({ reread } = { reread: false }) {
-      if (reread || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) problem();
+      if (reread || clock.monotonic() - readAt >= REREAD_AFTER_MS) problem();
       return value;
     },
     problem,

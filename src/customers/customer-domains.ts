@@ -52,7 +52,7 @@ export function createCustomerDomains({
   /** Loads records for as long as there is spare quota, and for a second at most. */
   async function loadInSpare(ask: Ask, names: readonly DomainName[]): Promise<void> {
     const { signal } = ask;
-    const spare: Ask = { lane: "refresh", client: "customer-domains", waitUntilMs: Infinity, signal };
+    const spare: Ask = { lane: "refresh", client: "customer-domains", waitUntilAt: Infinity, signal };
     const todo = [...names];
     const work = async (): Promise<void> => {
       for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift())

@@ -101,7 +101,7 @@ export function createCustomerTokens(
       }
     };
     return async (token: string, signal: AbortSignal): Promise<JWTPayload> => {
-      const asker: Ask = { lane: "account", client: "keys", waitUntilMs: Infinity, signal };
+      const asker: Ask = { lane: "account", client: "keys", waitUntilAt: Infinity, signal };
       const { value } = await known.get("keys", asker, load, { whileRevalidating: true });
       try {
         return await verify(token, value, PUBLIC_KEY_ALGORITHMS);

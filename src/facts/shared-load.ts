@@ -9,14 +9,14 @@ import type { Ask } from "../quota/quota.js";
  */
 class SharedAsk implements Ask {
   readonly askers: Set<Ask>;
-  readonly waitUntilMs: number;
+  readonly waitUntilAt: number;
   readonly #leader: Ask;
   readonly #abort = new AbortController();
 
   constructor(leader: Ask) {
     this.#leader = leader;
     this.askers = new Set([leader]);
-    this.waitUntilMs = leader.waitUntilMs;
+    this.waitUntilAt = leader.waitUntilAt;
   }
 
   /** Aborted when the last caller has left. */

@@ -72,7 +72,7 @@ export type Role = "owner" | "follower" | "none";
 export interface Fleet extends Required<Home> {
   role(): Role;
   /** Since when; wall clock. */
-  roleSinceMs(): number;
+  roleSinceAt(): number;
   /** The other replica that owns the credential in use; null if it is this one, or unknown. */
   owner(): Member | null;
   /** This replica as others know it. */
@@ -123,7 +123,7 @@ export function createFleet(settings: FleetSettings): Fleet {
   const lost: ((fingerprint: string) => void)[] = [];
   const changed: (() => void)[] = [];
   let known: { readonly role: Role; readonly owner: string | null } = { role: "none", owner: null };
-  let sinceMs = clock.now();
+  let sinceAt = clock.now();
   let cancel = (): void => {};
 
   const keyOf = (fingerprint: string): string => `af-storefront:owner:${upstreamId} ${fingerprint}`;
@@ -210,7 +210,7 @@ export function createFleet(settings: FleetSettings): Fleet {
   function noteChanges(): void {
     const now = { role: role(), owner: leaseOf(credentialInUse()).owner?.id ?? null };
     if (now.role === known.role && now.owner === known.owner) return;
-    if (now.role !== known.role) sinceMs = clock.now();
+    if (now.role !== known.role) sinceAt = clock.now();
     known = now;
     log.info("owner.role", { role: now.role });
     for (const act of changed) act();
@@ -225,7 +225,7 @@ export function createFleet(settings: FleetSettings): Fleet {
   return {
     me,
     role,
-    roleSinceMs: () => sinceMs,
+    roleSinceAt: () => sinceAt,
     owner: () => leaseOf(credentialInUse()).owner,
     onChange: (act) => void changed.push(act),
     onLost: (act) => void lost.push(act),

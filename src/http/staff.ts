@@ -168,12 +168,12 @@ function addCartRoutes(router: IRouter, parts: StaffParts): void {
     GET: (request, response) => {
       const { state, since, limit = 100 } = readQuery(request.query, promisesQuery);
       const all = carts.all();
-      const sinceMs = since === undefined ? -Infinity : Date.parse(since);
+      const sinceAt = since === undefined ? -Infinity : Date.parse(since);
       const chosen = all.flatMap((cart) => {
         const lines = cart.lines.filter(
           (line) => state === undefined || line.state === state || cart.checkout?.state === state,
         );
-        return cart.issuedAtMs >= sinceMs && lines.length > 0 ? [{ ...cart, lines }] : [];
+        return cart.issuedAtMs >= sinceAt && lines.length > 0 ? [{ ...cart, lines }] : [];
       });
       const facts = prices.all();
       const promises = chosen

@@ -68,7 +68,7 @@ export async function probe(
       {
         lane: "account",
         client: "probe",
-        waitUntilMs: clock.monotonic() + WINDOWS_WAITED * config.quota.windowMs,
+        waitUntilAt: clock.monotonic() + WINDOWS_WAITED * config.quota.windowMs,
         signal: new AbortController().signal,
       },
     );

@@ -34,7 +34,7 @@ export function inBackground(settings: BackgroundSettings): Background {
   let wake = new AbortController();
 
   async function run(): Promise<void> {
-    const ask: Ask = { lane: "refresh", client, waitUntilMs: Infinity, signal: end.signal };
+    const ask: Ask = { lane: "refresh", client, waitUntilAt: Infinity, signal: end.signal };
     for (let inMs = firstInMs; ;) {
       if (inMs > 0 && !wake.signal.aborted) await pause(clock, inMs, wake.signal);
       if (end.signal.aborted) return;

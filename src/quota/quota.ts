@@ -13,7 +13,7 @@ export interface Ask {
   /** Opaque key of the client's network, whose usage is compared before the client's. */
   readonly network?: string | undefined;
   /** Until when it may wait for a call; monotonic clock, ms. Several calls for the same request share this. Infinity for background work. */
-  readonly waitUntilMs: number;
+  readonly waitUntilAt: number;
   /** Aborted when nobody waits for the answer any more. The request then leaves the line and spends nothing. */
   readonly signal: AbortSignal;
 }

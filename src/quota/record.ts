@@ -18,7 +18,7 @@ import {
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
-import { bootedAtMs, type Clock } from "../clock.js";
+import { bootedAt, type Clock } from "../clock.js";
 import { parseJson } from "../json.js";
 import { createFolder } from "../state-dir.js";
 import { systemCodeOf } from "../system-error.js";
@@ -76,7 +76,7 @@ export function createRecords(directory: string, budget: BudgetSettings, clock: 
 }
 
 function textOf(note: Note, clock: Clock): string {
-  const json = JSON.stringify({ ...note, atMs: clock.monotonic(), bootedAtMs: bootedAtMs(clock) });
+  const json = JSON.stringify({ ...note, atMs: clock.monotonic(), bootedAtMs: bootedAt(clock) });
   return `${sumOf(json)} ${json}`;
 }
 
@@ -86,7 +86,7 @@ function noteOf(text: string, budget: BudgetSettings, clock: Clock): Note {
   const record = sum === sumOf(json) ? recordShape.safeParse(parseJson(json)).data : undefined;
   if (record === undefined) return nothingKnown(budget);
   const ageMs = clock.monotonic() - record.atMs;
-  if (ageMs >= 0 && Math.abs(bootedAtMs(clock) - record.bootedAtMs) <= CLOCKS_AGREE_MS)
+  if (ageMs >= 0 && Math.abs(bootedAt(clock) - record.bootedAtMs) <= CLOCKS_AGREE_MS)
     return aged(record, ageMs);
   // A power cut may have lost the writes of the next calls of those that had rested. There were at most `budget`, so `headroom` more stay within the limit.
   let free = budget.headroom;

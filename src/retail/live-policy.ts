@@ -21,7 +21,7 @@ export interface RetailFileState {
   /** Identifies the text in effect. */
   readonly fingerprint: string;
   /** Since when it is in effect; wall clock, ms. */
-  readonly sinceMs: number;
+  readonly sinceAt: number;
   /** The faults of the current file; empty if it is in effect. */
   readonly faults: readonly string[];
 }
@@ -54,7 +54,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   let config = initial.config;
   let policy = createRetailPolicy(config);
   let inEffect = file.text;
-  let sinceMs = clock.now();
+  let sinceAt = clock.now();
   let faults: readonly string[] = [];
   /** The text last evaluated; null while the file can't be read. */
   let evaluated: string | null = file.text;
@@ -75,7 +75,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
         config = read.config;
         policy = createRetailPolicy(config);
         inEffect = text ?? "";
-        sinceMs = clock.now();
+        sinceAt = clock.now();
       }
       faults = [];
       log.info("retail.config.applied", { fingerprint: fingerprintOf(inEffect) });
@@ -93,7 +93,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   return {
     current: () => policy,
     config: () => config,
-    state: () => ({ fingerprint: fingerprintOf(inEffect), sinceMs, faults }),
+    state: () => ({ fingerprint: fingerprintOf(inEffect), sinceAt, faults }),
     onChange: (act) => void acts.push(act),
     watch() {
       reread();

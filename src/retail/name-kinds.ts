@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
-import { bootedAtMs, type Clock } from "../clock.js";
+import { bootedAt, type Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { SavedFile } from "../saved-file.js";
 import type { NameKind } from "./policy.js";
@@ -55,7 +55,7 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
   function save(): void {
     const names: z.output<typeof savedNames>[number][] = [];
     decisions.forEach(({ key, kind, askedAt }) => {
-      if (kind === "premium") names.push({ key, askedAtMs: Math.floor(bootedAtMs(clock) + askedAt) });
+      if (kind === "premium") names.push({ key, askedAtMs: Math.floor(bootedAt(clock) + askedAt) });
     });
     file?.save(names.slice(-MAX_SAVED));
   }
@@ -86,7 +86,7 @@ export function createNameKinds({ max, file, clock, onChange }: NameKindsSetting
       const now = clock.monotonic();
       for (const { key, askedAtMs } of (await file?.load()) ?? [])
         // After the clock was set back it is unknown how old it is.
-        learn(key, { kind: "premium", askedAt: Math.min(now, askedAtMs - bootedAtMs(clock)) });
+        learn(key, { kind: "premium", askedAt: Math.min(now, askedAtMs - bootedAt(clock)) });
     },
   };
 }

@@ -109,7 +109,7 @@ export function createPromises({ keys, validMs, keep, clock, log }: PromiseSetti
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
   let ring: KeyRing | null = null;
-  let lastValidUntilMs = -Infinity;
+  let lastValidUntilAt = -Infinity;
 
   if (keys === null) {
     log.warn("promise.key.missing", { note: "prices aren't signed because PROMISE_PRIVATE_KEY isn't set" });
@@ -123,7 +123,7 @@ export function createPromises({ keys, validMs, keep, clock, log }: PromiseSetti
     if (!read.ok) return ring;
     const former = ring?.signing.public;
     if (former && former.kid !== read.ring.signing.public.kid) {
-      const untilMs = Math.max(lastValidUntilMs, clock.now() + validMs()) + OTHERS_LATER_MS;
+      const untilMs = Math.max(lastValidUntilAt, clock.now() + validMs()) + OTHERS_LATER_MS;
       retired.set(former.kid, { key: former, untilMs });
       log.info("promise.key.changed", { kid: read.ring.signing.public.kid, former: former.kid });
     }
@@ -143,7 +143,7 @@ export function createPromises({ keys, validMs, keep, clock, log }: PromiseSetti
       const issuedAtMs = clock.now();
       const validUntil = Math.floor((issuedAtMs + forMs) / 1000);
       const validUntilMs = validUntil * 1000;
-      lastValidUntilMs = Math.max(lastValidUntilMs, validUntilMs);
+      lastValidUntilAt = Math.max(lastValidUntilAt, validUntilMs);
       const jws = signedJwt(signing, {
         currency: first.price.currency,
         items: lines.map(presentLine),

@@ -3,7 +3,7 @@
  * credential are ignored, since they may be another reseller's.
  */
 import { z } from "zod";
-import { bootedAtMs, type Clock } from "../clock.js";
+import { bootedAt, type Clock } from "../clock.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import type { SavedFile } from "../saved-file.js";
 import { ACTIONS, type Combination } from "../upstream/contract.js";
@@ -63,14 +63,14 @@ export function savePrices(
         tier,
         prices: prices.flatMap(({ askedAtMs, ...price }) =>
           // If it is from the future, the clock has been set back, and its age is unknown.
-          askedAtMs > clock.now() ? [] : [{ ...price, askedAt: askedAtMs - bootedAtMs(clock) }],
+          askedAtMs > clock.now() ? [] : [{ ...price, askedAt: askedAtMs - bootedAt(clock) }],
         ),
       };
     },
     save({ tier, prices }) {
       const saved = prices
         .filter(({ askedAt }) => askedAt > since())
-        .map(({ askedAt, ...price }) => ({ ...price, askedAtMs: Math.floor(bootedAtMs(clock) + askedAt) }));
+        .map(({ askedAt, ...price }) => ({ ...price, askedAtMs: Math.floor(bootedAt(clock) + askedAt) }));
       if (saved.length > 0) file?.save({ tier, prices: saved });
     },
   };

@@ -69,7 +69,7 @@ export interface AvailabilitySettings {
   readonly names: Names;
   readonly nameKinds: Pick<NameKinds, "of">;
   /** When the upstream last listed the name among the reseller's own domains, or null. */
-  readonly ownedSinceMs: (ascii: string) => number | null;
+  readonly ownedSinceAt: (ascii: string) => number | null;
   readonly clock: Clock;
   /** For the ages of facts. */
   readonly factClock: Clock;
@@ -168,8 +168,8 @@ export function createAvailability(
   }
 
   function owned(name: DomainName, years: number): Availability | undefined {
-    const sinceMs = settings.ownedSinceMs(name.ascii);
-    return sinceMs === null ? undefined : takenSince(name, years, sinceMs);
+    const sinceAt = settings.ownedSinceAt(name.ascii);
+    return sinceAt === null ? undefined : takenSince(name, years, sinceAt);
   }
 
   function fromMemory(name: DomainName, years: number): Availability | undefined {
@@ -197,8 +197,8 @@ export function createAvailability(
     const fact = await names.find(ask, name, years);
     if (fact.status === "taken") {
       // Its check shows now whether it has a price of its own, and may be gone when somebody wants to renew it.
-      const waitUntilMs = Math.min(ask.waitUntilMs, clock.monotonic() + DECIDE_TAKEN_MS);
-      await namePrices.settle({ ...ask, waitUntilMs }, name).catch((error: unknown) => {
+      const waitUntilAt = Math.min(ask.waitUntilAt, clock.monotonic() + DECIDE_TAKEN_MS);
+      await namePrices.settle({ ...ask, waitUntilAt }, name).catch((error: unknown) => {
         if (!isExpected(error)) throw error;
       });
       return fromMemory(name, years) ?? takenFrom(name, years, fact);

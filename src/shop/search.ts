@@ -65,7 +65,7 @@ export async function search(
         return { asked, answer: await availability.lookUp(askFor(asked), asked.name, asked.years) };
       } catch (error) {
         if (!isExpected(error)) throw error;
-        return { asked, refusal: error, refusedAtMs: clock.monotonic() };
+        return { asked, refusal: error, refusedAt: clock.monotonic() };
       }
     }),
   );
@@ -73,7 +73,7 @@ export async function search(
   const refusals: ServiceError[] = [];
   const results = outcomes.map(({ asked, ...outcome }): Availability | Unknown => {
     if ("answer" in outcome) return availability.asOfNow(outcome.answer) ?? unknown(asked);
-    const refusal = outcome.refusal.after(nowMs - outcome.refusedAtMs);
+    const refusal = outcome.refusal.after(nowMs - outcome.refusedAt);
     refusals.push(refusal);
     return unknown(asked, refusal);
   });
@@ -110,8 +110,8 @@ export async function searchWithRetries(
     for (;;) {
       const ask = askFor(asked);
       try {
-        const waitUntilMs = Math.min(ask.waitUntilMs, endsAt);
-        return await availability.lookUp({ ...ask, waitUntilMs }, asked.name, asked.years);
+        const waitUntilAt = Math.min(ask.waitUntilAt, endsAt);
+        return await availability.lookUp({ ...ask, waitUntilAt }, asked.name, asked.years);
       } catch (error) {
         if (signal.aborted) return unknown(asked);
         if (!isExpected(error)) {

@@ -48,7 +48,7 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
     return {
       lane: "suggestion",
       client: "suggestions",
-      waitUntilMs: ask.waitUntilMs,
+      waitUntilAt: ask.waitUntilAt,
       signal,
       spend() {
         // Fails this caller alone: others waiting for the same name ask for themselves (`reachOf` in `facts/page.ts`).

@@ -28,7 +28,7 @@ export interface Account {
   /** Makes the call even if it has just failed, and learns from the answer. */
   tryTier(ask: Ask): Promise<void>;
   /** When the upstream listed the name as managed by the reseller; null if it didn't, or if the list is past its freshness. Makes no call. */
-  ownedSinceMs(ascii: string): number | null;
+  ownedSinceAt(ascii: string): number | null;
   /**
    * What memory knows of a name in the account: its record, null if the reseller doesn't manage it, or undefined where the list has gaps and its
    * own record isn't known.
@@ -172,7 +172,7 @@ export function createAccount(settings: AccountSettings): Account {
       notebook.tier.learn(TIER, await upstream.tier(ask));
       knownTier();
     },
-    ownedSinceMs(ascii) {
+    ownedSinceAt(ascii) {
       const known = notebook.domains.peek(LIST);
       if (known?.source !== "hit") return null;
       const { records, unreadable } = known.value;

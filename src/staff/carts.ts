@@ -28,7 +28,7 @@ import {
 export interface SeenLine extends FollowedLine {
   readonly state: LineState;
   /** When the state began, or when the answer was asked that shows it; wall clock, ms. */
-  readonly stateAtMs: number;
+  readonly stateAt: number;
 }
 
 export interface SeenCart extends SignedCart {
@@ -75,9 +75,9 @@ interface Seen {
   /** When the last answer was asked that shows whether the reseller manages the name. */
   askedAtMs: number;
   /** When the check was asked that first found it taken. */
-  takenAtMs: number | null;
+  takenAt: number | null;
   /** When it was last looked for. */
-  lookedAtMs: number | null;
+  lookedAt: number | null;
 }
 
 const MAX_CARTS = 10_000;
@@ -98,7 +98,7 @@ export function createCarts(settings: CartSettings): Carts {
   const seen = new BoundedMap<string, Seen>(2 * MAX_CARTS);
 
   function seenOf(domain: string): Seen {
-    const known = seen.get(domain) ?? { askedAtMs: -Infinity, takenAtMs: null, lookedAtMs: null };
+    const known = seen.get(domain) ?? { askedAtMs: -Infinity, takenAt: null, lookedAt: null };
     seen.set(domain, known);
     return known;
   }
@@ -133,10 +133,10 @@ export function createCarts(settings: CartSettings): Carts {
     const evidence = evidenceOf(line.domain);
     const known = seenOf(line.domain);
     if (evidence !== undefined) known.askedAtMs = Math.max(known.askedAtMs, evidence.atMs);
-    const takenAtMs = takenAtOf(line);
-    if (takenAtMs === null) known.takenAtMs = null;
-    else if (takenAtMs !== undefined && takenAtMs > cart.issuedAtMs) known.takenAtMs ??= takenAtMs;
-    return judgedBy(cart, line, evidence, known.takenAtMs, claimed);
+    const takenAt = takenAtOf(line);
+    if (takenAt === null) known.takenAt = null;
+    else if (takenAt !== undefined && takenAt > cart.issuedAtMs) known.takenAt ??= takenAt;
+    return judgedBy(cart, line, evidence, known.takenAt, claimed);
   }
 
   /** Brings all carts up to date with what memory knows. Ordered ones come first, then the newest: one move of an expiry is one order. */
@@ -152,10 +152,10 @@ export function createCarts(settings: CartSettings): Carts {
     }
   }
 
-  function lookedAt(cart: SignedCart): SeenCart {
+  function seenNow(cart: SignedCart): SeenCart {
     const lines = cart.lines.map((line) => {
       const { state, atMs } = stateOf(cart, line, seenOf(line.domain).askedAtMs, clock.now());
-      return { ...line, state, stateAtMs: atMs };
+      return { ...line, state, stateAt: atMs };
     });
     return { ...cart, lines };
   }
@@ -165,11 +165,11 @@ export function createCarts(settings: CartSettings): Carts {
     const now = clock.now();
     const due = ({ issuedAtMs, lines }: SignedCart): FollowedLine | undefined =>
       lines.find((line) => {
-        const { lookedAtMs } = seenOf(line.domain);
+        const { lookedAt } = seenOf(line.domain);
         if (line.found !== null || !needsLook(line)) return false;
-        if (lookedAtMs === null && line.action !== "registration" && line.before === null) return true;
+        if (lookedAt === null && line.action !== "registration" && line.before === null) return true;
         const everyMs = Math.min(Math.max(LOOK_EVERY_MS, (now - issuedAtMs) / 4), LOOK_AT_LEAST_MS);
-        return now - Math.max(lookedAtMs ?? 0, issuedAtMs) >= (lookedAtMs === null ? LOOK_EVERY_MS : everyMs);
+        return now - Math.max(lookedAt ?? 0, issuedAtMs) >= (lookedAt === null ? LOOK_EVERY_MS : everyMs);
       });
     const open = kept()
       .toReversed()
@@ -188,7 +188,7 @@ export function createCarts(settings: CartSettings): Carts {
   }
 
   async function look(ask: Ask, { domain, action, years }: FollowedLine): Promise<void> {
-    seenOf(domain).lookedAtMs = clock.now();
+    seenOf(domain).lookedAt = clock.now();
     const name = parseDomainName(domain, AF_TLDS, "domain");
     if (account.managed(domain)?.source !== "hit") await account.domain(ask, name);
     const isOurs = account.managed(domain)?.value;
@@ -220,7 +220,7 @@ export function createCarts(settings: CartSettings): Carts {
     isEmpty: () => carts.first() === undefined,
     all() {
       judge();
-      return kept().toReversed().map(lookedAt);
+      return kept().toReversed().map(seenNow);
     },
     async note(id, state, reference) {
       const cart = kept().find((one) => one.id === id);
@@ -228,7 +228,7 @@ export function createCarts(settings: CartSettings): Carts {
       const isSame = cart.checkout?.state === state && cart.checkout.reference === reference;
       const noted = isSame ? cart : { ...cart, checkout: { state, reference, atMs: clock.now() } };
       if (!isSame) await write(noted);
-      return lookedAt(noted);
+      return seenNow(noted);
     },
     async markNotified(id, { domain, action }, what) {
       const cart = carts.get(id);

@@ -112,9 +112,9 @@ export function createNotices(settings: NoticeSettings): Notices {
 
   /** Whether the change is seen for the second time, at least `afterMs` after the first. */
   function isSettled(key: string, afterMs: number): boolean {
-    const sinceMs = changing.get(key);
-    if (sinceMs === undefined) changing.set(key, clock.monotonic());
-    if (sinceMs === undefined || clock.monotonic() - sinceMs < afterMs) return false;
+    const sinceAt = changing.get(key);
+    if (sinceAt === undefined) changing.set(key, clock.monotonic());
+    if (sinceAt === undefined || clock.monotonic() - sinceAt < afterMs) return false;
     changing.delete(key);
     return true;
   }
@@ -232,9 +232,9 @@ function newsOf(
   isOlder: boolean,
   nowMs: number,
 ): LineNotice | null {
-  const isNews = (sinceMs: number): boolean => nowMs >= sinceMs && nowMs < sinceMs + NEWS_MS;
+  const isNews = (sinceAt: number): boolean => nowMs >= sinceAt && nowMs < sinceAt + NEWS_MS;
   if (isOlder || checkout?.state === "cancelled" || line.state === "managed") return null;
-  if (line.state === "lost") return isNews(line.stateAtMs) ? "lost" : null;
+  if (line.state === "lost") return isNews(line.stateAt) ? "lost" : null;
   return isNews((checkout?.atMs ?? issuedAtMs) + DAY_MS) ? "unordered" : null;
 }
 

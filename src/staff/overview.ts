@@ -12,7 +12,7 @@ import { presentPriceChange, presentStaffPrices } from "./presenters.js";
 /** Which part this replica has: `alone` without others, `none` while no owner is known. */
 export interface Ownership {
   readonly role: "alone" | "owner" | "follower" | "none";
-  readonly sinceMs: number;
+  readonly sinceAt: number;
   /** Whether the owner was reached last time; null if nothing was handed on. */
   readonly reachesOwner: boolean | null;
 }
@@ -77,8 +77,8 @@ export function presentOverview(
   quota: QuotaSnapshot,
 ): Omit<AnswerOf<typeof overviewShape>, "alarms" | "notices"> {
   const { upstream, recentCalls, notebook, policies, credentials, redis } = parts.engine;
-  const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
-  const { fingerprint, sinceMs, faults } = policies.state();
+  const { lastSuccessAt, lastFailureAt, openCircuits } = upstream.health();
+  const { fingerprint, sinceAt, faults } = policies.state();
   const owner = parts.owner();
   return {
     mode: parts.mode,
@@ -87,8 +87,8 @@ export function presentOverview(
     redis: redis?.state() ?? "none",
     caches: notebook.stats(),
     upstream: {
-      lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
-      lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
+      lastSuccessAt: lastSuccessAt === null ? null : instant(lastSuccessAt),
+      lastFailureAt: lastFailureAt === null ? null : instant(lastFailureAt),
       openCircuits,
       recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
@@ -102,11 +102,11 @@ export function presentOverview(
     prices: {
       ...priceCounts(parts),
       epochsEnded: notebook.changes.noted().map(presentPriceChange),
-      config: { fingerprint, since: instant(sinceMs), faults },
+      config: { fingerprint, since: instant(sinceAt), faults },
     },
     promises: validPromises(parts),
     saved: savedCalls(parts),
-    owner: { role: owner.role, since: instant(owner.sinceMs) },
+    owner: { role: owner.role, since: instant(owner.sinceAt) },
     proxy: parts.proxy(),
   };
 }
@@ -167,8 +167,8 @@ function quotaCheck(parts: ServiceParts): HealthCheck {
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
 
-function ownerCheck({ role, sinceMs, reachesOwner }: Ownership): HealthCheck {
-  const since = `since ${instant(sinceMs)}`;
+function ownerCheck({ role, sinceAt, reachesOwner }: Ownership): HealthCheck {
+  const since = `since ${instant(sinceAt)}`;
   if (role === "alone") return { status: "pass", output: "Without replicas." };
   if (role === "owner") return { status: "pass", output: `This replica is the owner, ${since}.` };
   if (role === "none") return { status: "warn", output: `No owner is known, ${since}.` };

@@ -157,7 +157,7 @@ export function presentCart(
     items: lines.map((line) => ({
       ...presentPromisedLine(line, facts, policy, atMs),
       state: line.state,
-      stateAt: instant(line.stateAtMs),
+      stateAt: instant(line.stateAt),
     })),
   };
 }
@@ -169,10 +169,10 @@ export function presentSums(
   carts: readonly SeenCart[],
   nowMs: number,
 ): AnswerOf<typeof staff.followedCartsShape>["sums"] {
-  const since = (sinceMs: number) => {
+  const since = (sinceAt: number) => {
     const names = new Map<string, { readonly price: Retail; readonly reached: number }>();
     for (const { issuedAtMs, checkout, lines } of carts) {
-      if (issuedAtMs < sinceMs) continue;
+      if (issuedAtMs < sinceAt) continue;
       for (const { domain, action, price, state } of lines) {
         const reached = state === "managed" ? 2 : checkout?.state === "ordered" ? 1 : 0;
         const before = names.get(`${domain} ${action}`);

@@ -64,11 +64,11 @@ export interface Evidence {
 
 export type LineState = "open" | "expired" | "managed" | "lost" | "unknown";
 
-/** `lookedAtMs`: when the last answer was asked that shows whether the reseller manages the name. */
+/** `lookedAt`: when the last answer was asked that shows whether the reseller manages the name. */
 export function stateOf(
   cart: SignedCart,
   line: FollowedLine,
-  lookedAtMs: number,
+  lookedAt: number,
   nowMs: number,
 ): { readonly state: LineState; readonly atMs: number } {
   if (line.found !== null) return line.found;
@@ -77,8 +77,8 @@ export function stateOf(
   const isBlind =
     line.action !== "registration" &&
     (line.before === null || (line.action === "transfer" && line.before.isOurs));
-  if (isBlind || lookedAtMs < nowMs - DAY_MS)
-    return { state: "unknown", atMs: Math.max(lookedAtMs, cart.validUntilMs) };
+  if (isBlind || lookedAt < nowMs - DAY_MS)
+    return { state: "unknown", atMs: Math.max(lookedAt, cart.validUntilMs) };
   return { state: "expired", atMs: cart.validUntilMs };
 }
 
@@ -91,14 +91,14 @@ export function beforeOf({ record }: Evidence): FollowedLine["before"] {
 }
 
 /**
- * The line with what the account's last answer about the name shows. `takenAtMs`: when a check first found the name taken. `claimed`: the expiries
+ * The line with what the account's last answer about the name shows. `takenAt`: when a check first found the name taken. `claimed`: the expiries
  * that other lines are the cause of; grows.
  */
 export function judgedBy(
   { issuedAtMs }: SignedCart,
   line: FollowedLine,
   evidence: Evidence | undefined,
-  takenAtMs: number | null,
+  takenAt: number | null,
   claimed: Set<string>,
 ): FollowedLine {
   if (evidence === undefined || evidence.atMs <= issuedAtMs) return line;
@@ -114,8 +114,8 @@ export function judgedBy(
     return line.before?.expiresAt === before?.expiresAt ? line : { ...line, before };
   }
   const isLost =
-    takenAtMs !== null && takenAtMs > issuedAtMs && record === null && atMs >= takenAtMs + ARRIVES_WITHIN_MS;
-  return isLost && line.found === null ? { ...line, found: { state: "lost", atMs: takenAtMs } } : line;
+    takenAt !== null && takenAt > issuedAtMs && record === null && atMs >= takenAt + ARRIVES_WITHIN_MS;
+  return isLost && line.found === null ? { ...line, found: { state: "lost", atMs: takenAt } } : line;
 }
 
 /** An own order may take this long from the registry to the account's records. */
@@ -124,12 +124,12 @@ const ARRIVES_WITHIN_MS = 3_600_000;
 /** Whether the record, asked after the cart was signed, shows that this line was ordered. */
 function showsOrder(
   { action, years, before }: FollowedLine,
-  signedAtMs: number,
+  signedAt: number,
   { record }: Evidence,
 ): boolean {
   if (record === null) return false;
   // The name was available when the cart was signed, so without a date its presence shows it.
-  if (action === "registration") return isSince(record.registeredAt, signedAtMs);
+  if (action === "registration") return isSince(record.registeredAt, signedAt);
   if (before === null) return false;
   if (action === "transfer") return !before.isOurs;
   if (action === "renewal") return moved(before.expiresAt, record.expiresAt, years);
@@ -142,10 +142,10 @@ function showsOrder(
 }
 
 /** A date without a time counts as the whole day. */
-function isSince(instant: string | null, sinceMs: number): boolean {
+function isSince(instant: string | null, sinceAt: number): boolean {
   if (instant === null) return true;
   const atMs = Date.parse(instant);
-  return atMs + (atMs % DAY_MS === 0 ? DAY_MS : SKEW_MS) > sinceMs;
+  return atMs + (atMs % DAY_MS === 0 ? DAY_MS : SKEW_MS) > sinceAt;
 }
 
 /** The clocks of the registry and of this machine may differ by this much. */

@@ -27,8 +27,8 @@ interface Call<T> extends UpstreamRequest {
 }
 
 interface CallHealth {
-  readonly lastSuccessAtMs: number | null;
-  readonly lastFailureAtMs: number | null;
+  readonly lastSuccessAt: number | null;
+  readonly lastFailureAt: number | null;
   /** Whether the last call of an operation failed; one that was made before its last success doesn't count. */
   readonly isFailing: boolean;
   /** Operations that keep failing, so that only trial requests are made. */
@@ -81,8 +81,8 @@ export function createCaller(settings: CallerSettings): Caller {
   /** Calls in the line: each function removes its call if that has become useless, because it would use up the slots of others. */
   const waiting = new Set<() => void>();
   const onFailure: (() => void)[] = [];
-  let lastSuccessAtMs: number | null = null;
-  let lastFailureAtMs: number | null = null;
+  let lastSuccessAt: number | null = null;
+  let lastFailureAt: number | null = null;
   /** By operation, the stamps of the last success, and of the last failure's request. */
   const succeededAt = new Map<Operation, number>();
   const failedAskedAt = new Map<Operation, number>();
@@ -98,10 +98,10 @@ export function createCaller(settings: CallerSettings): Caller {
         throw upstreamFailed("refuses the credential", { retryAfterMs: credentials.usableInMs() });
       const verification = credentials.verification(credential);
       if (verification !== null) {
-        const waitedFromMs = clock.monotonic();
+        const waitedFromAt = clock.monotonic();
         const tooLate = pause(clock, verificationMs, ask.signal).then(() => false);
         const isVerified = await Promise.race([verification, tooLate]);
-        verificationMs -= clock.monotonic() - waitedFromMs;
+        verificationMs -= clock.monotonic() - waitedFromAt;
         // There is no time left to wait for another verification or to attempt it.
         if (!isVerified && verificationMs < settings.timeoutMs / 2) throw timedOut();
         continue;
@@ -125,7 +125,7 @@ export function createCaller(settings: CallerSettings): Caller {
       circuit.rejection(isBackground(ask)) === null && credentials.admits(credential);
     const quota = await settings.quotaOf(credential);
     if (!isUseful()) return "withdrawn";
-    const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
+    const maxWaitMs = Math.max(0, ask.waitUntilAt - clock.monotonic());
     const end = new AbortController();
     const leave = (): void => {
       end.abort();
@@ -184,7 +184,7 @@ export function createCaller(settings: CallerSettings): Caller {
     const answered = (value: T): Result<T> => {
       outcome = "success";
       const answeredAt = stamp();
-      lastSuccessAtMs = clock.now();
+      lastSuccessAt = clock.now();
       succeededAt.set(operation, answeredAt);
       return { value: { value, askedAt, answeredAt } };
     };
@@ -207,7 +207,7 @@ export function createCaller(settings: CallerSettings): Caller {
           reception = "refused";
           ({ status } = reply);
           outcome = "success";
-          lastFailureAtMs = clock.now();
+          lastFailureAt = clock.now();
           return "refused";
         case "limited":
           outcome = "success";
@@ -239,7 +239,7 @@ export function createCaller(settings: CallerSettings): Caller {
   }
 
   function noteFailure(operation: Operation, { code, detail }: ServiceError, askedAt: number): void {
-    lastFailureAtMs = clock.now();
+    lastFailureAt = clock.now();
     failedAskedAt.set(operation, Math.max(failedAskedAt.get(operation) ?? -Infinity, askedAt));
     log.warn("upstream.failed", { operation, code, detail });
   }
@@ -254,7 +254,7 @@ export function createCaller(settings: CallerSettings): Caller {
     const { operation, name = null } = request;
     let outcome = "failed";
     let httpStatus: number | null = null;
-    const startedMs = clock.monotonic();
+    const startedAt = clock.monotonic();
     try {
       const response = await transport.send(credential, request, permit);
       httpStatus = response.status;
@@ -266,7 +266,7 @@ export function createCaller(settings: CallerSettings): Caller {
       if (error instanceof ServiceError) outcome = error.code;
       throw error;
     } finally {
-      const durationMs = Math.round(clock.monotonic() - startedMs);
+      const durationMs = Math.round(clock.monotonic() - startedAt);
       settings.onCall?.(operation, outcome, durationMs);
       log.info("upstream.call", {
         operation,
@@ -282,8 +282,8 @@ export function createCaller(settings: CallerSettings): Caller {
   return {
     call,
     health: () => ({
-      lastSuccessAtMs,
-      lastFailureAtMs,
+      lastSuccessAt,
+      lastFailureAt,
       isFailing: OPERATIONS.some(
         (operation) =>
           (failedAskedAt.get(operation) ?? -Infinity) > (succeededAt.get(operation) ?? -Infinity),

@@ -66,9 +66,9 @@ export function createCircuits<O extends string>(
 class TrialTimes {
   openCircuits = 0;
   readonly #settings: CircuitSettings;
-  #outageFromMs = -Infinity;
-  nextAtMs = -Infinity;
-  #succeededAtMs = -Infinity;
+  #outageFromAt = -Infinity;
+  nextAt = -Infinity;
+  #succeededAt = -Infinity;
 
   constructor(settings: CircuitSettings) {
     this.#settings = settings;
@@ -76,40 +76,40 @@ class TrialTimes {
 
   get spacingMs(): number {
     const { clock, halfOpenAfterMs } = this.#settings;
-    const isLong = this.openCircuits > 0 && clock.monotonic() - this.#outageFromMs >= halfOpenAfterMs;
+    const isLong = this.openCircuits > 0 && clock.monotonic() - this.#outageFromAt >= halfOpenAfterMs;
     return halfOpenAfterMs * (isLong ? SPACING : SPACING_AT_FIRST);
   }
 
   /** When background work may make the next trial request of an operation: immediately after a success of another one. */
-  dueAtMs({ lastTrialAtMs, turnAtMs }: Outage): number {
-    return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.nextAtMs, turnAtMs);
+  dueAt({ lastTrialAt, turnAt }: Outage): number {
+    return lastTrialAt < this.#succeededAt ? -Infinity : Math.max(this.nextAt, turnAt);
   }
 
   opened(): void {
-    if (this.openCircuits === 0) this.#outageFromMs = this.#settings.clock.monotonic();
+    if (this.openCircuits === 0) this.#outageFromAt = this.#settings.clock.monotonic();
     this.openCircuits += 1;
     this.began();
   }
 
   began(): void {
-    this.nextAtMs = this.#settings.clock.monotonic() + this.spacingMs;
+    this.nextAt = this.#settings.clock.monotonic() + this.spacingMs;
   }
 
   succeeded(): void {
     this.openCircuits -= 1;
-    this.nextAtMs = -Infinity;
-    this.#succeededAtMs = this.#settings.clock.monotonic();
+    this.nextAt = -Infinity;
+    this.#succeededAt = this.#settings.clock.monotonic();
   }
 }
 
 /** The state of an open circuit. */
 interface Outage {
   by: FailureCode;
-  halfOpenAtMs: number;
+  halfOpenAt: number;
   /** The time of opening if there was none yet. */
-  lastTrialAtMs: number;
+  lastTrialAt: number;
   /** By then each failing operation has had a trial request. */
-  turnAtMs: number;
+  turnAt: number;
   trialsUnderWay: number;
 }
 
@@ -121,7 +121,7 @@ class OperationCircuit implements Circuit {
   #failures = 0;
   #rejections = 0;
   /** When the last call failed or was rejected, or when a later trial request started; null after a success. */
-  #doubtedAtMs: number | null = null;
+  #doubtedAt: number | null = null;
   #outage: Outage | null = null;
 
   constructor(operation: string, settings: CircuitSettings, trials: TrialTimes) {
@@ -135,21 +135,21 @@ class OperationCircuit implements Circuit {
   }
 
   trialInMs(): number | null {
-    if (this.#doubtedAtMs === null) return null;
+    if (this.#doubtedAt === null) return null;
     const spacingMs =
       this.#rejections > 1 ? this.#settings.halfOpenAfterMs * SPACING : this.#trials.spacingMs;
-    const atMs = this.#outage === null ? this.#doubtedAtMs + spacingMs : this.#trials.dueAtMs(this.#outage);
+    const atMs = this.#outage === null ? this.#doubtedAt + spacingMs : this.#trials.dueAt(this.#outage);
     return Math.max(0, atMs - this.#settings.clock.monotonic());
   }
 
   rejection(isBackground: boolean): ServiceError | null {
     if (this.#outage === null) return null;
-    const { by, halfOpenAtMs, trialsUnderWay } = this.#outage;
+    const { by, halfOpenAt, trialsUnderWay } = this.#outage;
     const now = this.#settings.clock.monotonic();
     // A trial request that hangs doesn't keep background work from making the next one; visitor calls aren't made at the same time as another
     // trial.
     if (!isBackground && trialsUnderWay > 0) return circuitOpen(by);
-    const inMs = isBackground ? (this.trialInMs() ?? 0) : Math.max(halfOpenAtMs, this.#trials.nextAtMs) - now;
+    const inMs = isBackground ? (this.trialInMs() ?? 0) : Math.max(halfOpenAt, this.#trials.nextAt) - now;
     return inMs > 0 ? circuitOpen(by, inMs) : null;
   }
 
@@ -157,15 +157,15 @@ class OperationCircuit implements Circuit {
     if (this.rejection(isBackground) !== null) return null;
     const outage = this.#outage;
     if (outage === null) {
-      if (isBackground && this.#doubtedAtMs !== null) this.#doubtedAtMs = this.#settings.clock.monotonic();
+      if (isBackground && this.#doubtedAt !== null) this.#doubtedAt = this.#settings.clock.monotonic();
       return (outcome) => {
         // A call from before the circuit opened shows nothing about now; the trial request does.
         if (this.#outage === null) this.#count(outcome);
       };
     }
     outage.trialsUnderWay += 1;
-    outage.lastTrialAtMs = this.#settings.clock.monotonic();
-    outage.turnAtMs = outage.lastTrialAtMs + this.#trials.openCircuits * this.#trials.spacingMs;
+    outage.lastTrialAt = this.#settings.clock.monotonic();
+    outage.turnAt = outage.lastTrialAt + this.#trials.openCircuits * this.#trials.spacingMs;
     this.#trials.began();
     return (outcome) => {
       outage.trialsUnderWay -= 1;
@@ -175,7 +175,7 @@ class OperationCircuit implements Circuit {
         this.#count(outcome);
       } else {
         outage.by = outcome;
-        outage.halfOpenAtMs = this.#settings.clock.monotonic() + this.#settings.halfOpenAfterMs;
+        outage.halfOpenAt = this.#settings.clock.monotonic() + this.#settings.halfOpenAfterMs;
       }
     };
   }
@@ -183,7 +183,7 @@ class OperationCircuit implements Circuit {
   #count(outcome: Outcome): void {
     if (outcome === "inconclusive") return;
     const now = this.#settings.clock.monotonic();
-    this.#doubtedAtMs = outcome === "success" ? null : now;
+    this.#doubtedAt = outcome === "success" ? null : now;
     this.#rejections = outcome === "rejected" ? this.#rejections + 1 : 0;
     if (outcome === "success" || outcome === "rejected") {
       this.#failures = 0;
@@ -197,9 +197,9 @@ class OperationCircuit implements Circuit {
     this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });
     this.#outage = {
       by: outcome,
-      halfOpenAtMs: now + this.#settings.halfOpenAfterMs,
-      lastTrialAtMs: now,
-      turnAtMs: -Infinity,
+      halfOpenAt: now + this.#settings.halfOpenAfterMs,
+      lastTrialAt: now,
+      turnAt: -Infinity,
       trialsUnderWay: 0,
     };
   }

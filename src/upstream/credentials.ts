@@ -39,7 +39,7 @@ export interface Credentials {
   begin(credential: Credential): (reception: Reception) => boolean;
   states(): { readonly role: Credential["role"]; readonly fingerprint: string; readonly refused: boolean }[];
   /** The active credential that was accepted last, or the configured one if none was, and since when it has been: a stamp. */
-  active(): { readonly fingerprint: string; readonly sinceMs: number };
+  active(): { readonly fingerprint: string; readonly sinceAt: number };
 }
 
 /** How long a refused credential isn't used. The first refusal may be a mistake; later ones add up to at most 5 calls in any 5 minutes. */
@@ -50,7 +50,7 @@ const AFTER_LATER_REFUSALS_MS = 75_000;
 interface Standing {
   isAccepted: boolean;
   /** Refused and not accepted since: when it may be used again, monotonic ms. */
-  refusedUntilMs: number | null;
+  refusedUntilAt: number | null;
   refusals: number;
   /** Resolves when the call that is verifying it ends, with whether it was accepted or refused. */
   verification: Promise<boolean> | null;
@@ -71,13 +71,13 @@ export function createCredentials(
   const standings = new Map<string, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
-  let lastActive = { fingerprint: fingerprintOf(active.key.current()), sinceMs: -Infinity };
+  let lastActive = { fingerprint: fingerprintOf(active.key.current()), sinceAt: -Infinity };
 
   function standingOf(credential: Credential): Standing {
     const id = idOf(credential);
     const standing = standings.get(id) ?? {
       isAccepted: false,
-      refusedUntilMs: null,
+      refusedUntilAt: null,
       refusals: 0,
       verification: null,
     };
@@ -98,20 +98,20 @@ export function createCredentials(
     });
   }
 
-  const isResting = ({ refusedUntilMs }: Standing): boolean =>
-    (refusedUntilMs ?? -Infinity) > clock.monotonic();
+  const isResting = ({ refusedUntilAt }: Standing): boolean =>
+    (refusedUntilAt ?? -Infinity) > clock.monotonic();
 
   function accept(credential: Credential): boolean {
     const standing = standingOf(credential);
     const isNews = !standing.isAccepted;
     standing.isAccepted = true;
-    standing.refusedUntilMs = null;
+    standing.refusedUntilAt = null;
     const { role, fingerprint } = credential;
     const place = sources.find((one) => one.role === role);
     if (place !== undefined && idOf(currentOf(place)) === idOf(credential)) {
       lastAccepted.set(role, credential);
       if (role === "active" && fingerprint !== lastActive.fingerprint)
-        lastActive = { fingerprint, sinceMs: stamp() };
+        lastActive = { fingerprint, sinceAt: stamp() };
     }
     return isNews;
   }
@@ -120,8 +120,8 @@ export function createCredentials(
     const standing = standingOf(credential);
     standing.refusals += 1;
     standing.isAccepted = false;
-    const restMs = standing.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
-    standing.refusedUntilMs = clock.monotonic() + restMs;
+    const restMs = standing.refusedUntilAt === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
+    standing.refusedUntilAt = clock.monotonic() + restMs;
     for (const [role, last] of lastAccepted) if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
     // It may have been replaced a moment ago.
     for (const { source } of sources) {
@@ -136,19 +136,19 @@ export function createCredentials(
       const open = all().filter((credential) => !isResting(standingOf(credential)));
       const hasAccepted = open.some((credential) => standingOf(credential).isAccepted);
       const best = open.find((credential) => {
-        const { verification, refusedUntilMs } = standingOf(credential);
-        return verification === null || (refusedUntilMs === null && !hasAccepted);
+        const { verification, refusedUntilAt } = standingOf(credential);
+        return verification === null || (refusedUntilAt === null && !hasAccepted);
       });
       return best ?? null;
     },
     usableInMs() {
-      const restUntilMs = all().map((credential) => standingOf(credential).refusedUntilMs ?? -Infinity);
-      const restMs = Math.min(...restUntilMs) - clock.monotonic();
+      const restsUntilAt = all().map((credential) => standingOf(credential).refusedUntilAt ?? -Infinity);
+      const restMs = Math.min(...restsUntilAt) - clock.monotonic();
       return restMs > 0 ? restMs : AFTER_FIRST_REFUSAL_MS;
     },
     verification(credential) {
-      const { verification, refusedUntilMs } = standingOf(credential);
-      return refusedUntilMs === null ? verification : null;
+      const { verification, refusedUntilAt } = standingOf(credential);
+      return refusedUntilAt === null ? verification : null;
     },
     admits(credential) {
       const standing = standingOf(credential);
@@ -177,7 +177,7 @@ export function createCredentials(
       all().map((credential) => ({
         role: credential.role,
         fingerprint: credential.fingerprint,
-        refused: standingOf(credential).refusedUntilMs !== null,
+        refused: standingOf(credential).refusedUntilAt !== null,
       })),
     active: () => lastActive,
   };

@@ -5,7 +5,7 @@ import { type Operation, OPERATIONS } from "./vocabulary.js";
 export type RecentCalls = ReturnType<typeof createRecentCalls>;
 
 interface Call {
-  readonly endedAtMs: number;
+  readonly endedAt: number;
   readonly durationMs: number;
   readonly isFailure: boolean;
 }
@@ -18,8 +18,8 @@ export function createRecentCalls(clock: Clock) {
   const calls = new Map<Operation, Call[]>();
 
   function recent(operation: Operation): Call[] {
-    const sinceMs = clock.monotonic() - WINDOW_MS;
-    const list = (calls.get(operation) ?? []).filter(({ endedAtMs }) => endedAtMs > sinceMs);
+    const sinceAt = clock.monotonic() - WINDOW_MS;
+    const list = (calls.get(operation) ?? []).filter(({ endedAt }) => endedAt > sinceAt);
     return list.slice(-MAX_CALLS);
   }
 
@@ -29,7 +29,7 @@ export function createRecentCalls(clock: Clock) {
     note(operation: Operation, outcome: string, durationMs: number): void {
       // "Not managed" is an answer, too.
       const isFailure = outcome !== "200" && !(operation === "domain" && outcome === "404");
-      calls.set(operation, [...recent(operation), { endedAtMs: clock.monotonic(), durationMs, isFailure }]);
+      calls.set(operation, [...recent(operation), { endedAt: clock.monotonic(), durationMs, isFailure }]);
     },
     /** One entry for each operation with calls, in the document's order. `failed`: without a usable answer; `p95Ms`: 95 % took at most this long. */
     figures: () =>

@@ -48,7 +48,7 @@ export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: Tri
       if (due.length > 0 && roomInMs() > 0) return Promise.resolve("no room");
       // Not awaited; otherwise a trial request that hangs would delay the next. The circuits count failures.
       for (const { operation } of due)
-        void attempt(operation, { ...ask, waitUntilMs: clock.monotonic() + CHECK_EVERY_MS }).catch(
+        void attempt(operation, { ...ask, waitUntilAt: clock.monotonic() + CHECK_EVERY_MS }).catch(
           () => undefined,
         );
       return Promise.resolve(pending.length === 0 ? IDLE_MS : CHECK_EVERY_MS);

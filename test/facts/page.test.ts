@@ -36,7 +36,7 @@ const STOPPING = new ServiceError("shutting_down", "This process is stopping.");
 function caller(client = "a"): Ask & { leave(): void } {
   const controller = new AbortController();
   const { signal } = controller;
-  return { lane: "exact", client, waitUntilMs: Infinity, signal, leave: () => controller.abort() };
+  return { lane: "exact", client, waitUntilAt: Infinity, signal, leave: () => controller.abort() };
 }
 
 /** A fact that was requested and answered just now. */

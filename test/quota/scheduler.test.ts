@@ -136,7 +136,7 @@ describe("the order", () => {
               return risingLane;
             },
             client: "riser",
-            waitUntilMs: Infinity,
+            waitUntilAt: Infinity,
             signal: new AbortController().signal,
           },
         },

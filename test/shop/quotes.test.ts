@@ -32,7 +32,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
   const ask = {
     lane: "checkout" as const,
     client: "visitor",
-    waitUntilMs: 0,
+    waitUntilAt: 0,
     signal: new AbortController().signal,
     spend: () => undefined,
   };

@@ -30,7 +30,7 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
   const ask: VisitorAsk = {
     lane: "search",
     client: "visitor",
-    waitUntilMs: 0,
+    waitUntilAt: 0,
     signal: stop.signal,
     spend: () => undefined,
   };
@@ -38,7 +38,7 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
     names,
     {
       availability,
-      askFor: () => ({ ...ask, waitUntilMs: clock.monotonic() + 8_000 }),
+      askFor: () => ({ ...ask, waitUntilAt: clock.monotonic() + 8_000 }),
       retryForMs: 30_000,
       signal: stop.signal,
       clock,
@@ -76,7 +76,7 @@ test("a name that the upstream fails to answer is unknown immediately", async ()
 test("a refused name is retried at the given second, and never after the time for retries", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 12_345 });
   const { clock, results, asks, finished } = searching(() => Promise.reject(refusal));
-  const waits = () => asks.slice(3).map(({ waitUntilMs }) => waitUntilMs);
+  const waits = () => asks.slice(3).map(({ waitUntilAt }) => waitUntilAt);
   await clock.advance(12_999);
   expect([results, waits()]).toEqual([OTHERS, []]);
   await clock.advance(1);
@@ -113,7 +113,7 @@ test("a reserved call that wasn't claimed while another name was waited for isn'
     () => ({
       lane: "exact",
       client: "a",
-      waitUntilMs: 0,
+      waitUntilAt: 0,
       signal: new AbortController().signal,
       spend: () => {},
     }),

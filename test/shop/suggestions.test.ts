@@ -120,7 +120,7 @@ describe("suggesting", () => {
     const ask: VisitorAsk = {
       lane: "exact",
       client: "visitor",
-      waitUntilMs: 8000,
+      waitUntilAt: 8000,
       signal,
       spend: () => {
         charged += 1;

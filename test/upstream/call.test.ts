@@ -55,8 +55,8 @@ function bench(settings: Partial<BenchSettings> = {}): Bench {
 }
 
 function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {
-  const waitUntilMs = lane === "refresh" ? Infinity : clock.monotonic() + 8000;
-  const asked: Ask = { ...ask(), lane, client, waitUntilMs };
+  const waitUntilAt = lane === "refresh" ? Infinity : clock.monotonic() + 8000;
+  const asked: Ask = { ...ask(), lane, client, waitUntilAt };
   return upstream.check(asked, KABUL, 1);
 }
 
@@ -285,7 +285,7 @@ describe("a revoked credential", () => {
     await call;
     expect(maxWaitsMs).toEqual([8000, 5000]);
     // The next call for the same request gets only the time that is left.
-    const asked: Ask = { ...ask(), waitUntilMs: clock.monotonic() + 8000 };
+    const asked: Ask = { ...ask(), waitUntilAt: clock.monotonic() + 8000 };
     await upstream.check(asked, KABUL, 1);
     await clock.advance(6000);
     await upstream.quote(asked, { tld: ".af", action: "renewal", years: 1 });

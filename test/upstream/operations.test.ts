@@ -64,10 +64,10 @@ async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promi
   expect(error.code).toBe(code);
   expectNothingRevealed(error, bench.lines);
   expect(bench.calls).toHaveLength(1);
-  expect(bench.upstream.health()).toMatchObject({ lastSuccessAtMs: null });
-  expect(bench.upstream.health().lastFailureAtMs).not.toBeNull();
+  expect(bench.upstream.health()).toMatchObject({ lastSuccessAt: null });
+  expect(bench.upstream.health().lastFailureAt).not.toBeNull();
   await expect(check(bench.upstream)).resolves.toEqual(PRICED);
-  expect(bench.upstream.health().lastSuccessAtMs).not.toBeNull();
+  expect(bench.upstream.health().lastSuccessAt).not.toBeNull();
   return bench;
 }
 

@@ -7,7 +7,7 @@ export function noticeBoard() {
   const notice = byId("notice", HTMLParagraphElement);
   const words = byId("notice-words", HTMLSpanElement);
   const left = byId("notice-left", HTMLSpanElement);
-  const reasons = new Map<string, { readonly text: string; readonly retryAtMs: number }>();
+  const reasons = new Map<string, { readonly text: string; readonly retryAt: number }>();
   const countdown = new Countdown();
 
   function show(): void {
@@ -16,13 +16,13 @@ export function noticeBoard() {
     notice.hidden = text === "";
     if (words.textContent !== text) words.textContent = text;
     if (text === "") return countdown.stop();
-    countdown.start(Math.min(...all.map(({ retryAtMs }) => retryAtMs)), (seconds) => {
+    countdown.start(Math.min(...all.map(({ retryAt }) => retryAt)), (seconds) => {
       left.textContent = seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying…";
     });
   }
   return {
     set(part: string, text: string, retryInMs: number): void {
-      reasons.set(part, { text, retryAtMs: now() + retryInMs });
+      reasons.set(part, { text, retryAt: now() + retryInMs });
       show();
     },
     clear(part?: string): void {

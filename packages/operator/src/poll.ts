@@ -17,11 +17,11 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
   const end = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isAsking = false;
-  let dueAtMs = 0;
-  let pausedUntilMs = 0;
+  let dueAt = 0;
+  let pausedUntilAt = 0;
 
   async function round(): Promise<void> {
-    if (end.signal.aborted || isAsking || document.hidden || performance.now() < pausedUntilMs) return;
+    if (end.signal.aborted || isAsking || document.hidden || performance.now() < pausedUntilAt) return;
     clearTimeout(timer);
     isAsking = true;
     let waitMs: number | null = everyMs;
@@ -31,12 +31,12 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
     } catch (error) {
       if (!end.signal.aborted) {
         waitMs = fail(error);
-        pausedUntilMs = performance.now() + (waitMs ?? 0);
+        pausedUntilAt = performance.now() + (waitMs ?? 0);
       }
     }
     isAsking = false;
     if (waitMs === null || end.signal.aborted) return;
-    dueAtMs = performance.now() + waitMs;
+    dueAt = performance.now() + waitMs;
     wait();
   }
   function now(): void {
@@ -46,7 +46,7 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
   function wait(): void {
     clearTimeout(timer);
     // Timers can fire slightly early.
-    timer = setTimeout(now, Math.max(0, Math.ceil(dueAtMs - performance.now()) + 1));
+    timer = setTimeout(now, Math.max(0, Math.ceil(dueAt - performance.now()) + 1));
   }
 
   // Catches up when the page becomes visible again.

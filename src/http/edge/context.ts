@@ -24,7 +24,7 @@ const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 class RequestContext {
   readonly ids: RequestIds;
   readonly method: string;
-  readonly startedAtMs: number;
+  readonly startedAt: number;
   /** The pattern of the matching route; never the path itself, which may contain a name. */
   route = "none";
   /** The error code of the answer, or null. */
@@ -39,7 +39,7 @@ class RequestContext {
   #client: string | null = null;
 
   constructor(request: Request, clock: Clock) {
-    this.startedAtMs = clock.monotonic();
+    this.startedAt = clock.monotonic();
     this.ids = { requestId: requestId(request), trace: traceIn(request.headers.traceparent) };
     this.method = request.method;
     this.#address = addressOf(request);
@@ -88,13 +88,13 @@ export function requestId({ headers }: Pick<Request, "headers">): string {
 
 /** Writes the log line and the metric of a request that was answered, or abandoned by its client (499). */
 export type AccessLog = (
-  request: Pick<RequestContext, "id" | "startedAtMs" | "route" | "code" | "method">,
+  request: Pick<RequestContext, "id" | "startedAt" | "route" | "code" | "method">,
   status: number,
 ) => void;
 
 export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): AccessLog {
-  return ({ id, startedAtMs, route, code, method }, status) => {
-    const durationMs = Math.round((clock.monotonic() - startedAtMs) * 10) / 10;
+  return ({ id, startedAt, route, code, method }, status) => {
+    const durationMs = Math.round((clock.monotonic() - startedAt) * 10) / 10;
     metrics.request(route, method, status, durationMs);
     log.info("http.request", { requestId: id, method, route, status, code: code ?? undefined, durationMs });
   };
@@ -135,7 +135,7 @@ export function asks(cold: ColdLimit, maxWaitMs: number, clock: Clock): AskFor {
     return {
       lane,
       ...context.asker,
-      waitUntilMs: clock.monotonic() + maxWaitMs,
+      waitUntilAt: clock.monotonic() + maxWaitMs,
       signal: context.signal,
       spend() {
         if (context.cold === "charged") return;

@@ -8,7 +8,7 @@ import { FakeClock } from "../../support/fake-clock.js";
 
 export const WINDOW_MS = 60_000;
 
-export type TestRequest = Partial<Omit<Ask, "waitUntilMs"> & Omit<QuotaRequest, "ask">>;
+export type TestRequest = Partial<Omit<Ask, "waitUntilAt"> & Omit<QuotaRequest, "ask">>;
 
 export function ask({
   lane = "exact",
@@ -19,7 +19,7 @@ export function ask({
 }: TestRequest = {}): QuotaRequest {
   const { signal = new AbortController().signal } = request;
   return {
-    ask: { lane, client, network, completes, waitUntilMs: Infinity, signal },
+    ask: { lane, client, network, completes, waitUntilAt: Infinity, signal },
     queryKey: "q",
     operation: "check",
     maxWaitMs: 8000,

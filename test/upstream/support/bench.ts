@@ -172,7 +172,7 @@ function recordingLog(lines: string[]): Log {
 }
 
 export function ask(): Ask {
-  return { lane: "exact", client: "a", waitUntilMs: Infinity, signal: new AbortController().signal };
+  return { lane: "exact", client: "a", waitUntilAt: Infinity, signal: new AbortController().signal };
 }
 
 /** The ServiceError that the work rejects with. Throws for any other outcome. */

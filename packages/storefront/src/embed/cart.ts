@@ -74,7 +74,7 @@ export class Cart {
   #removed: Removed | null = null;
   /** Names for which the list has had a newer price. */
   readonly #outdated = new WeakSet<Wanted>();
-  #confirmedAtMs = 0;
+  #confirmedAt = 0;
   /** Whether a confirmed price isn't the one that was shown before. */
   isChanged = false;
   /** Whether prices that were held for these names have expired. */
@@ -212,7 +212,7 @@ export class Cart {
       const next = { ...item, premium, price };
       return price === null ? item : { ...next, listed: this.#listed(next)?.amount ?? null };
     });
-    this.#confirmedAtMs = Date.now();
+    this.#confirmedAt = Date.now();
     this.#replace(items, quotes, untilMs);
     this.isChanged = quotes.items.some(({ price }, at) => {
       const shown = this.#shown[at];
@@ -225,7 +225,7 @@ export class Cart {
   #store(): void {
     const { items, quotes, heldUntilMs: endMs } = this.state;
     const untilMs = endMs === null ? null : endMs - aheadMs();
-    const confirmed = quotes && { quotes, atMs: this.#confirmedAtMs, untilMs };
+    const confirmed = quotes && { quotes, atMs: this.#confirmedAt, untilMs };
     store(this.#key, items.length === 0 ? null : ({ items, confirmed } satisfies Stored));
   }
 
@@ -240,7 +240,7 @@ export class Cart {
     // Never longer than if the prices had just been signed: the device's clock may have been set back since they were stored.
     const latestMs = heldUntilMs(quotes, now()) ?? 0;
     const untilMs = confirmed.untilMs === null ? null : Math.min(confirmed.untilMs + aheadMs(), latestMs);
-    this.#confirmedAtMs = atMs;
+    this.#confirmedAt = atMs;
     this.hasExpired = untilMs !== null && untilMs <= now();
     if (untilMs === null ? Date.now() - atMs < SAME_VISIT_MS : !this.hasExpired)
       this.#replace(items, quotes, untilMs);

@@ -13,7 +13,7 @@ import type { Scene } from "./scene.js";
 /** An answer "available" that has been shown for longer also says when the registry was asked: the name may have been registered since. */
 const RECENT_MS = 60_000;
 /** When an answer was first shown, by `now()`. */
-const shownSinceMs = new WeakMap<Availability, number>();
+const shownSinceAt = new WeakMap<Availability, number>();
 
 export function drawResults(scene: Scene, { rows, ideas, phase }: Found, hidesTaken: boolean) {
   const { texts } = scene;
@@ -101,9 +101,9 @@ function drawState(scene: Scene, result: Availability) {
 /** When the registry was asked, once the answer isn't recent. */
 function drawTime({ texts }: Scene, result: Availability) {
   const { asOf, stale } = result;
-  const sinceMs = shownSinceMs.get(result) ?? now();
-  shownSinceMs.set(result, sinceMs);
-  const isRecent = now() < (stale ? sinceMs : sinceMs + RECENT_MS);
+  const sinceAt = shownSinceAt.get(result) ?? now();
+  shownSinceAt.set(result, sinceAt);
+  const isRecent = now() < (stale ? sinceAt : sinceAt + RECENT_MS);
   return asOf === null || isRecent ? nothing : html`<small>${texts.asOf(timeWithDay(texts, asOf))}</small>`;
 }
 
