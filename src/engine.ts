@@ -30,7 +30,7 @@ import { createShops, type Shop } from "./shop/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
 import { createRecentCalls, type RecentCalls } from "./upstream/recent-calls.js";
-import { keepTrying } from "./upstream/trials.js";
+import { startTrials } from "./upstream/trials.js";
 
 export interface EngineSettings {
   readonly config: Config;
@@ -136,13 +136,13 @@ export function createEngine(settings: EngineSettings): Engine {
         });
   const quotas = createQuotas({
     ...config.quota,
-    home: isSandbox ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock)),
+    notes: isSandbox ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock)),
     clock,
     log,
   });
   let lastQuota: Quota | null = null;
   const quota = (): Quota | null => (lastQuota = quotas.opened(credentialInUse()) ?? lastQuota);
-  const roomInMs = (): number => quota()?.roomInMs() ?? 0;
+  const backgroundRoomInMs = (): number => quota()?.backgroundRoomInMs() ?? 0;
 
   const recentCalls = createRecentCalls(clock);
   const upstream = createUpstream({
@@ -192,7 +192,7 @@ export function createEngine(settings: EngineSettings): Engine {
     saved: savePrices(pricesFile, () => credentials.active().sinceAt, factClock),
     onChange,
     freshMs: config.cache.prices.freshMs,
-    roomInMs,
+    backgroundRoomInMs,
     hasOutage: () => upstream.health().openCircuits.length > 0,
     windowMs: config.quota.windowMs,
     clock: factClock,
@@ -208,11 +208,11 @@ export function createEngine(settings: EngineSettings): Engine {
     onOwnPrices: (ascii, askedAt) => {
       nameKinds.noteSign({ ascii }, askedAt);
     },
-    roomInMs,
+    backgroundRoomInMs,
     clock: factClock,
     log,
   });
-  const customerDomains = createCustomerDomains({ account, roomInMs, clock: factClock, log });
+  const customerDomains = createCustomerDomains({ account, backgroundRoomInMs, clock: factClock, log });
   const names = createNames({
     checks: notebook.checks,
     check: upstream.check,
@@ -308,12 +308,12 @@ export function createEngine(settings: EngineSettings): Engine {
           prices.keepWarm(),
           account.keepWarm(),
           carts.follow(),
-          keepTrying({
+          startTrials({
             upstream,
             quote: prices.tryQuote,
             tier: account.tryTier,
             sold: () => policies.current().combinations()[0],
-            roomInMs,
+            backgroundRoomInMs,
             clock,
           }),
           asOwner(),

@@ -30,7 +30,7 @@ export interface CustomerDomains {
 interface CustomerDomainSettings {
   readonly account: Pick<Account, "list" | "listed" | "domain" | "remembered">;
   /** How long until the quota has room for background work, in ms. */
-  readonly roomInMs: () => number;
+  readonly backgroundRoomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -45,7 +45,7 @@ const MAX_RETRY_MS = 60_000;
 
 export function createCustomerDomains({
   account,
-  roomInMs,
+  backgroundRoomInMs,
   clock,
   log,
 }: CustomerDomainSettings): CustomerDomains {
@@ -55,7 +55,7 @@ export function createCustomerDomains({
     const spare: Ask = { lane: "refresh", client: "customer-domains", waitUntilAt: Infinity, signal };
     const todo = [...names];
     const work = async (): Promise<void> => {
-      for (let next = todo.shift(); next !== undefined && roomInMs() === 0; next = todo.shift())
+      for (let next = todo.shift(); next !== undefined && backgroundRoomInMs() === 0; next = todo.shift())
         await account.domain(spare, next).catch(() => {
           if (!signal.aborted) log.debug("account.refresh.failed", { what: "domain" });
         });
@@ -88,7 +88,7 @@ export function createCustomerDomains({
         const found = find(name);
         if (found === undefined) {
           before += 1;
-          return [{ name, retryAfterMs: Math.min(roomInMs() + before * EACH_MS, MAX_RETRY_MS) }];
+          return [{ name, retryAfterMs: Math.min(backgroundRoomInMs() + before * EACH_MS, MAX_RETRY_MS) }];
         }
         const own = named(name, found);
         return own === null ? [] : [own];

@@ -12,7 +12,7 @@ import {
   aged,
   allSpent,
   type ColdStart,
-  type Home,
+  type NoteStore,
   type Note,
   nothingKnown,
   noteShape,
@@ -69,7 +69,7 @@ export type Member = z.infer<typeof memberShape>;
 /** `none`: no owner is known. */
 export type Role = "owner" | "follower" | "none";
 
-export interface Fleet extends Required<Home> {
+export interface Fleet extends Required<NoteStore> {
   role(): Role;
   /** Since when; wall clock. */
   roleSinceAt(): number;

@@ -48,8 +48,8 @@ export async function probe(
       factClock: clock,
       log,
     });
-  const home = isEmbedded ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock));
-  const quotas = createQuotas({ ...config.quota, home, clock, log });
+  const notes = isEmbedded ? null : (fleet ?? createRecords(config.stateDir, config.quota, clock));
+  const quotas = createQuotas({ ...config.quota, notes, clock, log });
   try {
     if (fleet !== null && redis !== null) await becomeOwner(fleet, redis);
     await quotas.openAll(fingerprints);

@@ -13,7 +13,7 @@ export interface BackgroundSettings {
   /** The ms until the first round. Default: immediately. */
   readonly firstInMs?: number;
   /** The ms until the quota has room for background work. */
-  readonly roomInMs: () => number;
+  readonly backgroundRoomInMs: () => number;
   readonly clock: Clock;
 }
 
@@ -29,7 +29,7 @@ const SOON_MS = 100;
 const LOOK_AGAIN_MS = 5_000;
 
 export function inBackground(settings: BackgroundSettings): Background {
-  const { client, round, firstInMs = 0, roomInMs, clock } = settings;
+  const { client, round, firstInMs = 0, backgroundRoomInMs, clock } = settings;
   const end = new AbortController();
   let wake = new AbortController();
 
@@ -40,7 +40,7 @@ export function inBackground(settings: BackgroundSettings): Background {
       if (end.signal.aborted) return;
       wake = new AbortController();
       const left = await round(ask);
-      inMs = left === "no room" ? Math.min(roomInMs() + SOON_MS, LOOK_AGAIN_MS) : left;
+      inMs = left === "no room" ? Math.min(backgroundRoomInMs() + SOON_MS, LOOK_AGAIN_MS) : left;
     }
   }
 

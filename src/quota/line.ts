@@ -121,7 +121,7 @@ export class Line {
   }
 
   /** The ms until there is room for background work; 0 = now. Part of the budget is left for requests that people wait for. */
-  roomInMs(): number {
+  backgroundRoomInMs(): number {
     const { budget, windowMs } = this.#table;
     if (!this.#settings.mayCall()) return windowMs;
     return Math.max(0, this.#table.freeAt(Math.max(0, Math.ceil(budget * LEFT_FREE) - 1)) - this.#now);
@@ -130,7 +130,9 @@ export class Line {
   /** Whether a suggestion could be called immediately: there is room, nobody waits, and the pace isn't exceeded. */
   hasSpare(): boolean {
     const now = this.#now;
-    return this.#waiting.size === 0 && this.roomInMs() <= 0 && this.#planFor("suggestion", now)(0) <= now;
+    return (
+      this.#waiting.size === 0 && this.backgroundRoomInMs() <= 0 && this.#planFor("suggestion", now)(0) <= now
+    );
   }
 
   /** Refuses all waiting requests and waits for calls in flight. Returns what the next owner should know. */

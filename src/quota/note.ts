@@ -13,7 +13,7 @@ export const noteShape = z.object({
 export type Note = z.infer<typeof noteShape>;
 
 /** Where the notes are, and who may call. */
-export interface Home {
+export interface NoteStore {
   /** Makes this process the owner of a credential. `coldStart` says what holds if nothing is known of earlier calls. */
   take(fingerprint: string, coldStart: ColdStart): Promise<Taken>;
   /** Gives up the ownership, and leaves the note for the next owner. */

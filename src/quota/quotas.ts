@@ -3,14 +3,14 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { failureReason } from "../system-error.js";
 import { Line } from "./line.js";
-import type { ColdStart, Home, Taken } from "./note.js";
+import type { ColdStart, NoteStore, Taken } from "./note.js";
 import { type BudgetSettings, SlotTable } from "./slot-table.js";
 import { Tickets } from "./tickets.js";
 
 interface QuotasSettings extends BudgetSettings {
   readonly coldStart: ColdStart;
   /** Null for an upstream that starts together with the service: nothing was called before, and nothing is left behind. */
-  readonly home: Home | null;
+  readonly notes: NoteStore | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -29,7 +29,7 @@ export interface Quotas {
   close(): Promise<void>;
 }
 
-export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasSettings): Quotas {
+export function createQuotas({ notes, coldStart, clock, log, ...budget }: QuotasSettings): Quotas {
   const opening = new Map<string, Promise<Line>>();
   const open = new Map<string, Line>();
   const tickets = new Tickets();
@@ -42,7 +42,7 @@ export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasS
       note,
       record,
       mayCall = () => true,
-    }: Taken = (await home?.take(fingerprint, cold)) ?? { note: null };
+    }: Taken = (await notes?.take(fingerprint, cold)) ?? { note: null };
     tickets.adopt(note?.places ?? [], clock.monotonic());
     const table = new SlotTable({ ...budget, rests: note, record, onFault, clock });
     const line = new Line({ table, mayCall, clock, onFault, tickets });
@@ -60,7 +60,7 @@ export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasS
   }
 
   /** The calls of the next owner are in a table that this process doesn't know. */
-  home?.onLost?.((fingerprint) => {
+  notes?.onLost?.((fingerprint) => {
     void opening
       .get(fingerprint)
       ?.then((line) => line.close())
@@ -79,7 +79,7 @@ export function createQuotas({ home, coldStart, clock, log, ...budget }: QuotasS
       await Promise.all(
         [...opening].map(async ([fingerprint, opened]) => {
           const note = await opened.then((line) => line.close()).catch(() => null);
-          if (note !== null) await home?.giveUp(fingerprint, note).catch(() => undefined);
+          if (note !== null) await notes?.giveUp(fingerprint, note).catch(() => undefined);
         }),
       );
     },

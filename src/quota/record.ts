@@ -23,7 +23,7 @@ import { parseJson } from "../json.js";
 import { createFolder } from "../state-dir.js";
 import { systemCodeOf } from "../system-error.js";
 import { claimLock } from "./lock.js";
-import { aged, type Home, type Note, noteShape, nothingKnown } from "./note.js";
+import { aged, type NoteStore, type Note, noteShape, nothingKnown } from "./note.js";
 import type { BudgetSettings } from "./slot-table.js";
 
 /** If the machine seems to have booted at another time than before, it did, or a clock was set or stood still. */
@@ -39,7 +39,7 @@ class LedgerReplacedError extends Error {
 }
 
 /** Keeps one record for each credential. `take` rejects with InUseError while another process holds it. */
-export function createRecords(directory: string, budget: BudgetSettings, clock: Clock): Home {
+export function createRecords(directory: string, budget: BudgetSettings, clock: Clock): NoteStore {
   const closing = new Map<string, (note: Note) => Promise<void>>();
   return {
     async take(fingerprint, coldStart) {

@@ -42,7 +42,7 @@ export interface PriceRefreshSettings {
   readonly refresh: (by: Ask, what: Combination) => Promise<void>;
   readonly freshMs: number;
   /** How long until the quota has room for background work, in ms. */
-  readonly roomInMs: () => number;
+  readonly backgroundRoomInMs: () => number;
   /** Whether an operation of the upstream keeps failing. */
   readonly hasOutage: () => boolean;
   /** The quota's window. */
@@ -66,7 +66,7 @@ const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
 
 export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
-  const { sold, peek, roomInMs, hasOutage, windowMs, clock, log } = settings;
+  const { sold, peek, backgroundRoomInMs, hasOutage, windowMs, clock, log } = settings;
   const dueAfterMs = Math.min(settings.freshMs * REFRESH_AT, REFRESH_IDLE_MS);
   const failed = new Map<string, Failure>();
   const wanted = new Set<string>();
@@ -79,7 +79,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     if (!isDue) return "known";
     // Old prices are refreshed whatever the load, but those of a former process only as there is room.
     const isOverdue = price !== undefined && (price.isOutdated || (price.isCurrent && price.stale));
-    if (!isOverdue && !wanted.has(keyOf(what)) && roomInMs() > 0) return "no room";
+    if (!isOverdue && !wanted.has(keyOf(what)) && backgroundRoomInMs() > 0) return "no room";
     await settings.refresh(by, what);
     return "refreshed";
   }
@@ -142,14 +142,14 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
         const leftMs = last.failedAt + retryAfterMs - clock.monotonic();
         return new ServiceError(code, detail, { retryAfterMs: Math.max(CHECK_EVERY_MS, leftMs) });
       }
-      const inMs = roomInMs();
+      const inMs = backgroundRoomInMs();
       // If there is room within a window, the wait is at most a window. A slot rests for a thousandth more than that, which isn't counted.
       const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
       return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },
     failures: () => lasting().map(({ error }) => error.detail),
     start() {
-      background = inBackground({ client: "price-list", round, roomInMs, clock });
+      background = inBackground({ client: "price-list", round, backgroundRoomInMs, clock });
       return background.stop;
     },
   };

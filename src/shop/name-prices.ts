@@ -86,9 +86,14 @@ export function createNamePrices(settings: NamePricesSettings): NamePrices {
         if (decision.what === "quote") {
           const what = registration(name, decision.years);
           if (decision.isContested === true) prices.contest(what, decision.since);
-          await prices.ask(toComplete(ask), what, decision.since);
+          await prices.ask(forFurtherCall(ask), what, decision.since);
         } else {
-          const { status, known } = await names.find(toComplete(ask), name, decision.years, decision.since);
+          const { status, known } = await names.find(
+            forFurtherCall(ask),
+            name,
+            decision.years,
+            decision.since,
+          );
           if (status === "taken" && known.value.wholesale === undefined) return decision;
         }
       } catch (error) {
@@ -127,7 +132,7 @@ export function createNamePrices(settings: NamePricesSettings): NamePrices {
 }
 
 /** The same ask for a further call, such as the quote for its TLD. The check has been paid for, perhaps with a place, and would be wasted without it. */
-function toComplete(ask: VisitorAsk): VisitorAsk {
+function forFurtherCall(ask: VisitorAsk): VisitorAsk {
   return { ...ask, completes: ask.lane !== "suggestion" };
 }
 

@@ -53,7 +53,7 @@ interface AccountSettings {
   /** Called with each name whose record says that the list's prices aren't its own. */
   readonly onOwnPrices: (ascii: string, askedAt: number) => void;
   /** How long until the quota has room for background work, in ms. */
-  readonly roomInMs: () => number;
+  readonly backgroundRoomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -68,7 +68,7 @@ const MIN_PAUSE_MS = 1_000;
 const UNWANTED_MS = 60_000;
 
 export function createAccount(settings: AccountSettings): Account {
-  const { upstream, notebook, roomInMs, clock, log } = settings;
+  const { upstream, notebook, backgroundRoomInMs, clock, log } = settings;
   let noticedAt = -Infinity;
 
   function noteRecords(records: readonly DomainRecord[], askedAt: number): void {
@@ -129,13 +129,13 @@ export function createAccount(settings: AccountSettings): Account {
       if (known?.source === "hit")
         return Math.max(MIN_PAUSE_MS, freshMs - (clock.monotonic() - known.askedAt));
       if (!isWanted()) return UNWANTED_MS;
-      if (roomInMs() > 0) return "no room";
+      if (backgroundRoomInMs() > 0) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
       });
       return freshMs;
     };
-    return inBackground({ client: what, round, firstInMs, roomInMs, clock });
+    return inBackground({ client: what, round, firstInMs, backgroundRoomInMs, clock });
   }
 
   /** Whether the list may lack domains, as far as memory shows. */

@@ -255,7 +255,7 @@ export function createCarts(settings: CartSettings): Carts {
         client: "carts",
         round,
         firstInMs: PAUSE_MS,
-        roomInMs: () => 0,
+        backgroundRoomInMs: () => 0,
         clock,
       });
       return stop;

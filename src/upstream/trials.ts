@@ -18,7 +18,7 @@ interface TrialSettings {
   /** One of the combinations sold, for trial requests. */
   readonly sold: () => Combination | undefined;
   /** How long until the quota has room for background work, in ms. */
-  readonly roomInMs: () => number;
+  readonly backgroundRoomInMs: () => number;
   readonly clock: Clock;
 }
 
@@ -29,7 +29,13 @@ const IDLE_MS = 30_000;
 const LABEL = "example";
 
 /** Starts the loop; returns a function that stops it. Each circuit decides when its trial request is due. */
-export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: TrialSettings): () => void {
+export function startTrials({
+  upstream,
+  sold,
+  backgroundRoomInMs,
+  clock,
+  ...learning
+}: TrialSettings): () => void {
   async function attempt(operation: Operation, ask: Ask): Promise<void> {
     const what = sold();
     const name = what && nameOf(LABEL, what.tld);
@@ -45,7 +51,7 @@ export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: Tri
     round(ask) {
       const pending = upstream.trials.pending();
       const due = pending.filter(({ inMs }) => inMs === 0);
-      if (due.length > 0 && roomInMs() > 0) return Promise.resolve("no room");
+      if (due.length > 0 && backgroundRoomInMs() > 0) return Promise.resolve("no room");
       // Not awaited; otherwise a trial request that hangs would delay the next. The circuits count failures.
       for (const { operation } of due)
         void attempt(operation, { ...ask, waitUntilAt: clock.monotonic() + CHECK_EVERY_MS }).catch(
@@ -53,7 +59,7 @@ export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: Tri
         );
       return Promise.resolve(pending.length === 0 ? IDLE_MS : CHECK_EVERY_MS);
     },
-    roomInMs,
+    backgroundRoomInMs,
     clock,
   });
   upstream.trials.onFailure(loop.now);

@@ -9,7 +9,7 @@ class Rounds {
   readonly clock = new FakeClock();
   readonly startedAt: number[] = [];
   readonly asks: Ask[] = [];
-  roomInMs = 0;
+  backgroundRoomInMs = 0;
   #end: (left: number | "no room") => void = () => {};
 
   start(settings: Partial<BackgroundSettings> = {}) {
@@ -22,7 +22,7 @@ class Rounds {
           this.#end = done;
         });
       },
-      roomInMs: () => this.roomInMs,
+      backgroundRoomInMs: () => this.backgroundRoomInMs,
       clock: this.clock,
       ...settings,
     });
@@ -38,11 +38,11 @@ describe("background work", () => {
   test("runs again soon after room is predicted, and after 5 s at the latest", async () => {
     const rounds = new Rounds();
     rounds.start();
-    rounds.roomInMs = 900;
+    rounds.backgroundRoomInMs = 900;
     await rounds.end("no room");
     await rounds.clock.advance(1000);
     expect(rounds.startedAt).toEqual([0, 1000]);
-    rounds.roomInMs = 60_000;
+    rounds.backgroundRoomInMs = 60_000;
     await rounds.end("no room");
     await rounds.clock.advance(5000);
     expect(rounds.startedAt).toEqual([0, 1000, 6000]);

@@ -24,7 +24,7 @@ function open(time = new FakeClock()): Quotas {
   quotas = createQuotas({
     ...budget,
     coldStart: "assume-spent",
-    home: createRecords(directory, budget, clock),
+    notes: createRecords(directory, budget, clock),
     clock,
     log: recordingLog([]),
   });
@@ -64,7 +64,7 @@ test("background work leaves two fifths of the budget to visitors", async () => 
   await open().openAll([]);
   const quota = await quotas.of("first");
   let background = 0;
-  for (; quota.roomInMs() === 0; background += 1)
+  for (; quota.backgroundRoomInMs() === 0; background += 1)
     await quota.run(ask({ ...NOW, lane: "refresh" }), async () => null);
   expect([background, await capacity(quota)]).toEqual([5, 3]);
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { InUseError } from "../../src/quota/lock.js";
-import type { ColdStart, Home } from "../../src/quota/note.js";
+import type { ColdStart, NoteStore } from "../../src/quota/note.js";
 import { createRecords } from "../../src/quota/record.js";
 import { graceMsOf, SlotTable } from "../../src/quota/slot-table.js";
 import { failureReason } from "../../src/system-error.js";
@@ -20,7 +20,7 @@ const FREE = { places: [], pausedForMs: 0, windowMs: BUDGET.windowMs, slots: [] 
 
 let directory: string;
 let clock: FakeClock;
-let open: { readonly home: Home; readonly table: SlotTable } | null;
+let open: { readonly notes: NoteStore; readonly table: SlotTable } | null;
 
 beforeEach(() => {
   directory = join(mkdtempSync(join(tmpdir(), "quota-")), "state");
@@ -28,7 +28,7 @@ beforeEach(() => {
   open = null;
 });
 afterEach(async () => {
-  await open?.home.giveUp("f00d", FREE).catch(() => undefined);
+  await open?.notes.giveUp("f00d", FREE).catch(() => undefined);
   rmSync(join(directory, ".."), { recursive: true });
 });
 
@@ -42,18 +42,18 @@ interface Start extends Partial<typeof BUDGET> {
 async function start({ coldStart = "assume-free", ...more }: Start = {}): Promise<SlotTable> {
   if (open !== null) {
     const text = readIfThere();
-    await open.home.giveUp("f00d", FREE).catch(() => undefined);
+    await open.notes.giveUp("f00d", FREE).catch(() => undefined);
     if (text === undefined) rmSync(file(), { force: true });
     else writeFileSync(file(), text);
   }
   const budget = { ...BUDGET, ...more };
-  const home = createRecords(directory, budget, clock);
-  const { note, record } = await home.take("f00d", coldStart);
+  const notes = createRecords(directory, budget, clock);
+  const { note, record } = await notes.take("f00d", coldStart);
   const onFault = (what: string): void => {
     throw new Error(what);
   };
   const table = new SlotTable({ ...budget, rests: note, record, onFault, clock });
-  open = { home, table };
+  open = { notes, table };
   return table;
 }
 
@@ -259,14 +259,14 @@ describe("the file", () => {
     await expect(second.take("f00d", "assume-free")).rejects.toThrow(InUseError);
     await expect(second.take("f00d", "assume-free")).rejects.toThrow("share a quota only through REDIS_URL");
     await second.take("beef", "assume-free");
-    await open?.home.giveUp("f00d", FREE);
+    await open?.notes.giveUp("f00d", FREE);
     await second.take("f00d", "assume-free");
     await second.giveUp("f00d", FREE);
     await second.giveUp("beef", FREE);
   });
 
   test("of a process that was killed is taken over immediately, also in a folder too deep for a lock", async () => {
-    await (await start(), open?.home.giveUp("f00d", FREE));
+    await (await start(), open?.notes.giveUp("f00d", FREE));
     const script = `require("net").createServer().listen(${JSON.stringify(`${file()}.lock`)}, () => process.kill(process.pid, "SIGKILL"))`;
     expect(spawnSync(process.execPath, ["-e", script]).signal).toBe("SIGKILL");
     expect(takeAll(await start())).toBe(0);

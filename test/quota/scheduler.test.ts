@@ -196,7 +196,7 @@ describe("a suggestion", () => {
     let used = 0;
     for (; quota.hasSpare(); used += 1)
       await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => {});
-    expect([used, quota.roomInMs() > 0]).toEqual([35, true]);
+    expect([used, quota.backgroundRoomInMs() > 0]).toEqual([35, true]);
     await clock.advance(OCCUPIED_MS);
     expect(quota.hasSpare()).toBe(true);
     pauseAll(quota, 5_000);
@@ -206,7 +206,7 @@ describe("a suggestion", () => {
     await waiting;
     expect(quota.hasSpare()).toBe(true);
     await spend(quota, 34);
-    expect([quota.hasSpare(), quota.roomInMs() > 0]).toEqual([false, true]);
+    expect([quota.hasSpare(), quota.backgroundRoomInMs() > 0]).toEqual([false, true]);
   });
 });
 

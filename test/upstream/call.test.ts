@@ -265,7 +265,7 @@ describe("a revoked credential", () => {
       standby: true,
       quotaOf: () => ({
         isContested: () => false,
-        roomInMs: () => 0,
+        backgroundRoomInMs: () => 0,
         hasSpare: () => true,
         pause: () => {},
         close: () => Promise.reject(new Error("unused")),

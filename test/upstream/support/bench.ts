@@ -109,7 +109,7 @@ export function createBench({
       quotaOf?.(credential) ?? {
         ...quota,
         isContested: () => false,
-        roomInMs: () => 0,
+        backgroundRoomInMs: () => 0,
         hasSpare: () => true,
         snapshot: unused,
         close: unused,
