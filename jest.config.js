@@ -17,10 +17,10 @@ export default {
       " ",
     ),
   testTimeout: 120_000,
-  // On two cores: browser tests often wait.
-  maxWorkers: 3,
+  // More than there are cores make each other slower.
+  maxWorkers: 2,
   // A worker keeps the modules of every suite that it ran, and becomes slower with them.
-  workerIdleMemoryLimit: "1GB",
+  workerIdleMemoryLimit: "350MB",
   collectCoverageFrom: ["src/**/*.ts", "packages/*/src/**/*.ts"],
   coverageProvider: "babel",
 };

@@ -32,7 +32,7 @@ const BUDGET = 57;
 
 describe.each([
   { load: 1, carts: 0, windows: 12 },
-  { load: 20, carts: 0, windows: 9 },
+  { load: 10, carts: 0, windows: 8 },
   { load: 5, carts: 1 / 3, windows: 8 },
 ])("with visitors at $load and carts at $carts of the budget,", ({ load, carts, windows }) => {
   let result: WaitsResult;

@@ -31,6 +31,7 @@ import {
   searchIs,
   texts,
 } from "../../../test/browser/storefront.js";
+import { ROOT, UPDATES } from "../../../test/docs/support/markdown.js";
 
 const NAMES = { en: "Hindukush Names", fa: "نام‌های هندوکش", ps: "د هندوکش نومونه" } as const;
 const SHOP = `shop:
@@ -375,5 +376,17 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
     const [term, price] = [".item select", ".item .price"].map((part) => page.locator(part));
     const [above, below] = [await term?.boundingBox(), await price?.boundingBox()];
     expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
+  });
+
+  test("shows what is in the README's picture: a search with a name in the cart", async () => {
+    const { page } = await shop.visitor({ viewport: { width: 620, height: 640 } });
+    await put(page, "kabul.af");
+    expect(await texts(page, ".names .domain")).toEqual([
+      "kabul.af",
+      "kabul.com.af",
+      "kabul.net.af",
+      "kabul.org.af",
+    ]);
+    if (UPDATES) await page.screenshot({ path: `${ROOT}docs/storefront.png` });
   });
 });
