@@ -112,7 +112,7 @@ export function createFinishedAnswers({
         const entityFields = fieldsOf(response, (name) => ENTITY_FIELDS.includes(name));
         const fields = fieldsOf(
           response,
-          (name) => !ENTITY_FIELDS.includes(name) && !CLIENT_FIELDS.includes(name),
+          (name) => ![...ENTITY_FIELDS, ...CLIENT_FIELDS, "connection"].includes(name),
         );
         answers.set(
           key,

@@ -1,6 +1,7 @@
 /** An answer is made by Express, or is a finished one that is sent again. Nobody can tell which, but for the fields about the client's limit. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
+import { answersIn, exchange, get } from "../support/raw.js";
 import {
   type Answer,
   bearer,
@@ -110,6 +111,20 @@ describe("an answer", () => {
     expect(isSentAgain(await service.ask(HERAT))).toBe(true);
     for (const headers of [bearer("read"), VIA_EXPRESS])
       expect(isSentAgain(await service.ask(HERAT, { headers }))).toBe(false);
+  });
+
+  test("to a request that ends its connection doesn't end others when it is sent again", async () => {
+    const path = "/v1/availability?domain=balkh.af";
+    const upgrade = { Connection: "Upgrade, close", Upgrade: "h2c" };
+    const of = async (text: string) => answersIn(await exchange(service.port, text));
+    await service.ask(path);
+    expect(await of(get(path, upgrade))).toMatchObject([{ status: 200, headers: { connection: "close" } }]);
+    const later = await of(get(path) + get(path, upgrade));
+    expect(later).toMatchObject([
+      { status: 200, headers: { connection: "keep-alive" } },
+      { status: 200, headers: { connection: "close" } },
+    ]);
+    expect(later.some(({ headers }) => "ratelimit" in headers)).toBe(false);
   });
 
   test("that is sent again is counted in the metrics, and saves a call, but isn't logged", async () => {
