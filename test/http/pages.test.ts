@@ -2,7 +2,7 @@
  * The pages load everything from this service, under a policy that allows nothing else, and follow the retail config. Without the demo, nothing
  * of the storefront is served.
  */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -106,10 +106,12 @@ describe("the shop on the page", () => {
     const [, json = ""] = /<script id="shop" type="application\/json">(.*?)<\/script>/s.exec(text) ?? [];
     return z.record(z.string(), z.unknown()).parse(JSON.parse(json));
   };
-  const save = async (shop: string): Promise<void> => {
-    writeFileSync(file, RETAIL.replace(/^shop:.*$/m, `shop: ${shop}`));
+  const write = async (text: string): Promise<void> => {
+    writeFileSync(file, text);
     await clock.advance(1_500);
   };
+  const save = (shop: string): Promise<void> => write(RETAIL.replace(/^shop:.*$/m, `shop: ${shop}`));
+  afterEach(() => write(RETAIL));
 
   test("says who runs it as soon as the file says so, and its logo may be loaded", async () => {
     const first = await service.ask("/");
