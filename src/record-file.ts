@@ -45,7 +45,7 @@ export function createRecordFile<T>(
   /** Whether the file may end in the middle of a line. */
   let isTorn = false;
   const startedAt = clock.monotonic();
-  const bootedAtStart = bootedAt(clock);
+  const firstBootedAt = bootedAt(clock);
 
   function read(): T[] {
     let records: T[] = [];
@@ -71,7 +71,7 @@ export function createRecordFile<T>(
    */
   function trustedNowMs(): number {
     const isSteady =
-      clock.monotonic() - startedAt >= STEADY_AFTER_MS && Math.abs(bootedAt(clock) - bootedAtStart) < DAY_MS;
+      clock.monotonic() - startedAt >= STEADY_AFTER_MS && Math.abs(bootedAt(clock) - firstBootedAt) < DAY_MS;
     return isSteady ? clock.now() : -Infinity;
   }
 

@@ -73,7 +73,7 @@ interface CartSettings {
 
 interface Seen {
   /** When the last answer was asked that shows whether the reseller manages the name. */
-  askedAtMs: number;
+  askedAt: number;
   /** When the check was asked that first found it taken. */
   takenAt: number | null;
   /** When it was last looked for. */
@@ -98,7 +98,7 @@ export function createCarts(settings: CartSettings): Carts {
   const seen = new BoundedMap<string, Seen>(2 * MAX_CARTS);
 
   function seenOf(domain: string): Seen {
-    const known = seen.get(domain) ?? { askedAtMs: -Infinity, takenAt: null, lookedAt: null };
+    const known = seen.get(domain) ?? { askedAt: -Infinity, takenAt: null, lookedAt: null };
     seen.set(domain, known);
     return known;
   }
@@ -132,7 +132,7 @@ export function createCarts(settings: CartSettings): Carts {
     if (line.found?.state === "managed") return line;
     const evidence = evidenceOf(line.domain);
     const known = seenOf(line.domain);
-    if (evidence !== undefined) known.askedAtMs = Math.max(known.askedAtMs, evidence.atMs);
+    if (evidence !== undefined) known.askedAt = Math.max(known.askedAt, evidence.atMs);
     const takenAt = takenAtOf(line);
     if (takenAt === null) known.takenAt = null;
     else if (takenAt !== undefined && takenAt > cart.issuedAtMs) known.takenAt ??= takenAt;
@@ -154,7 +154,7 @@ export function createCarts(settings: CartSettings): Carts {
 
   function seenNow(cart: SignedCart): SeenCart {
     const lines = cart.lines.map((line) => {
-      const { state, atMs } = stateOf(cart, line, seenOf(line.domain).askedAtMs, clock.now());
+      const { state, atMs } = stateOf(cart, line, seenOf(line.domain).askedAt, clock.now());
       return { ...line, state, stateAt: atMs };
     });
     return { ...cart, lines };

@@ -64,7 +64,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
     });
     switch (meaning) {
       case "limit":
-        return { kind: "limited", pauseMs: retryAfterMs(retryAfter, sentAtMs(headers["date"]) ?? nowMs()) };
+        return { kind: "limited", pauseMs: retryAfterMs(retryAfter, sentAt(headers["date"]) ?? nowMs()) };
       case "credential":
         return { kind: "refused", status };
       case "absent":
@@ -83,7 +83,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
 }
 
 /** The upstream's own time, so that a wait until a date doesn't depend on the difference between the two clocks. */
-function sentAtMs(date: unknown): number | null {
+function sentAt(date: unknown): number | null {
   const sentMs = typeof date === "string" ? Date.parse(date) : NaN;
   return Number.isNaN(sentMs) ? null : sentMs;
 }

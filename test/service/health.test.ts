@@ -62,7 +62,7 @@ describe("a healthy service", () => {
   });
 });
 
-test("health warns that the quota is spent, without a number", async () => {
+test("health warns that the quota is spent, without a number; the metrics agree, and count the calls that arrived", async () => {
   const retail = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -83,6 +83,13 @@ premium: { markupPercent: "15" }
         checks: { ...ALL_PASS, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
       },
     ]);
+    const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
+    const states = [...text.matchAll(/^health_check\{check="(\w+)"\} (\d)$/gm)];
+    expect(Object.fromEntries(states.map(([, check = "", state]) => [check, state]))).toEqual(
+      Object.fromEntries(Object.keys(ALL_PASS).map((check) => [check, check === "quota" ? "1" : "0"])),
+    );
+    const counts = [...text.matchAll(/^upstream_call_duration_seconds_count\{.*\} (\d+)$/gm)];
+    expect(counts.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(service.calls());
   });
 });
 

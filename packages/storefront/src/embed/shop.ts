@@ -132,7 +132,7 @@ export class Shop {
       return;
     }
     this.isClosed = true;
-    // oxlint-disable-next-line no-console -- for whoever embeds the search
+    // oxlint-disable-next-line no-console -- for developers who embed the search
     console.error(
       `<af-domain-search>: ${this.service} doesn't let this page read its answers. Add ${location.origin} to its setting CORS_ORIGINS.`,
     );
