@@ -49,7 +49,7 @@ interface FinishedAnswerSettings {
 const MAX_ANSWERS = 5_000;
 const MAX_KEY_LENGTH = 512;
 /** What isn't stored with an answer's fields, in lower case: it is about one client, one connection, or the body. */
-const OTHERS = [...CLIENT_FIELDS, "connection", ...ENTITY_FIELDS];
+const OTHERS: ReadonlySet<string> = new Set([...CLIENT_FIELDS, "connection", ...ENTITY_FIELDS]);
 
 interface Finished {
   /** Sent with or without the body. */
@@ -112,7 +112,7 @@ export function createFinishedAnswers({
       else if (key !== null && ttl > 0) {
         setFields(response, answer);
         const entityFields = fieldsOf(response, (name) => ENTITY_FIELDS.includes(name));
-        const fields = fieldsOf(response, (name) => !OTHERS.includes(name));
+        const fields = fieldsOf(response, (name) => !OTHERS.has(name));
         answers.set(
           key,
           {
