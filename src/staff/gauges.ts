@@ -4,7 +4,7 @@ import { type Lane, perLane } from "../quota/lane.js";
 import type { QuotaSnapshot } from "../quota/line.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
 import {
-  healthChecks,
+  type HealthChecks,
   priceCounts,
   quotaOf,
   rateLimited,
@@ -15,13 +15,15 @@ import {
 
 const GRADES = { pass: 0, warn: 1, fail: 2 };
 
-export function registerGauges({ gauge, counter }: Metrics, parts: ServiceParts): void {
+export function registerGauges(
+  { gauge, counter }: Metrics,
+  parts: ServiceParts,
+  checks: () => HealthChecks,
+): void {
   const { upstream, credentials, policies } = parts.engine;
 
   gauge("health_check", "check", "State of each health check: 0 pass, 1 warn, 2 fail.", () =>
-    Object.fromEntries(
-      Object.entries(healthChecks(parts)).map(([name, { status }]) => [name, GRADES[status]]),
-    ),
+    Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, GRADES[status]])),
   );
   gauge("upstream_circuit_open", "operation", "1 while the circuit of the operation is open.", () => {
     const { openCircuits } = upstream.health();

@@ -10,8 +10,8 @@ import { registerGauges } from "./gauges.js";
 import { createHistory, type History, meanWaits } from "./history.js";
 import { type AlarmsNow, createNotices, savedNotices } from "./notices.js";
 import {
+  createHealthChecks,
   type HealthChecks,
-  healthChecks,
   presentOverview,
   priceWarnings,
   quotaOf,
@@ -36,7 +36,8 @@ const LANES_EVERY_MS = 5_000;
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const { engine, clock, log, config } = settings;
   const { account, prices, carts, store } = engine;
-  registerGauges(settings.metrics, settings);
+  const checks = createHealthChecks(settings);
+  registerGauges(settings.metrics, settings, checks);
 
   const lanes = () => quotaOf(settings)?.lanes;
   /** As of five to ten seconds ago, and of up to five. */
@@ -98,7 +99,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       return { ...now, alarms, notices: notices.present() };
     },
     history: history.present,
-    checks: () => healthChecks(settings),
+    checks,
     watch() {
       const stops = [history.keep(), every(clock, LANES_EVERY_MS, noteLanes), notices.keep()];
       return () => {

@@ -120,15 +120,29 @@ export type HealthChecks = Readonly<
   Record<"upstream" | "quota" | "redis" | "prices" | "owner" | "proxy", HealthCheck>
 >;
 
-export function healthChecks(parts: ServiceParts): HealthChecks {
-  return {
+/** Anyone may ask for the health, without a limit, so prices are looked at only after a change, or a second. */
+const PRICES_EVERY_MS = 1_000;
+
+export function createHealthChecks(parts: ServiceParts): () => HealthChecks {
+  const { engine, clock } = parts;
+  let looked = { changes: -1, at: -Infinity, check: pricesCheck(parts) };
+
+  function pricesNow(): HealthCheck {
+    if (parts.owner().role === "follower") return { status: "pass", output: "Known to the owner." };
+    const [changes, now] = [engine.changes(), clock.monotonic()];
+    if (changes !== looked.changes || now - looked.at >= PRICES_EVERY_MS)
+      looked = { changes, at: now, check: pricesCheck(parts) };
+    return looked.check;
+  }
+
+  return () => ({
     upstream: upstreamCheck(parts),
     quota: quotaCheck(parts),
-    redis: REDIS_CHECKS[parts.engine.redis?.state() ?? "none"],
-    prices: pricesCheck(parts),
+    redis: REDIS_CHECKS[engine.redis?.state() ?? "none"],
+    prices: pricesNow(),
     owner: ownerCheck(parts.owner()),
     proxy: PROXY_CHECKS[parts.proxy()],
-  };
+  });
 }
 
 const REDIS_CHECKS: Readonly<Record<RedisState | "none", HealthCheck>> = {
@@ -179,7 +193,6 @@ function ownerCheck({ role, sinceAt, reachesOwner }: Ownership): HealthCheck {
 
 function pricesCheck(parts: ServiceParts): HealthCheck {
   const { prices } = parts.engine;
-  if (parts.owner().role === "follower") return { status: "pass", output: "Known to the owner." };
   const known = prices.all();
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === prices.size && !known.some(({ stale }) => stale);
