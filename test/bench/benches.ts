@@ -2,11 +2,9 @@
 import { benchFleet } from "./fleet.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
-import type { Comparison } from "./rounds.js";
+import type { Options } from "./table.js";
 import { benchTail } from "./tail.js";
 import { benchWaits } from "./waits.js";
-
-export type Options = Comparison;
 
 export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   http: benchHttp,

@@ -23,7 +23,7 @@ export interface WaitsSettings {
   readonly seed: number;
 }
 
-export type Behaviour = "obedient" | "impatient" | "gone";
+type Behaviour = "obedient" | "impatient" | "gone";
 
 export interface Person {
   readonly behaviour: Behaviour;
@@ -50,12 +50,12 @@ export interface WaitsResult {
 }
 
 /** The first windows don't count, because the budget is still full at the start. */
-export const RAMP_WINDOWS = 3;
+const RAMP_WINDOWS = 3;
 /** People who arrive this late don't count, because they might be served after the end. */
 export const TAIL_MS = 200_000;
 
-export const IMPATIENT_EVERY_MS = 5000;
-export const IMPATIENT_FOR_MS = 120_000;
+const IMPATIENT_EVERY_MS = 5000;
+const IMPATIENT_FOR_MS = 120_000;
 const MAX_CALL_MS = 600;
 
 /** A seeded random number generator (mulberry32). Returns numbers from 0 to 1. */
@@ -181,7 +181,7 @@ export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
 }
 
 /** A visitor whose behaviour depends on a random number from 0 to 1. */
-export function randomPerson(drawn: number, arrivedAt: number): Person {
+function randomPerson(drawn: number, arrivedAt: number): Person {
   return {
     behaviour: drawn < 0.5 ? "obedient" : drawn < 0.8 ? "impatient" : "gone",
     lane: "exact",
