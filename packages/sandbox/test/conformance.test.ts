@@ -1,13 +1,13 @@
 /**
  * Every statement of the upstream's document as a test over HTTP, independent of what the document leaves open: it runs with the shapes of
- * every preset.
+ * every preset. What the document says of the portal is in portal.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { z } from "zod";
 import { PRESET_NAMES } from "../src/presets.js";
 import { type Sandbox, startSandbox } from "../src/sandbox.js";
 import * as client from "./client.js";
-import { type Call, type Credential, credentialShape, dataOf, type Reply } from "./client.js";
+import { type Call, type Credential, dataOf, type Reply } from "./client.js";
 
 const AVAILABLE = "kabul.af";
 const ENDPOINTS: readonly [method: "GET" | "POST", path: string, body: unknown][] = [
@@ -38,12 +38,6 @@ const ask = (
     ...options,
     headers: { ...client.authHeaders(as), ...options.headers },
   });
-const portal = (method: string, path: string, body?: unknown): Promise<Reply> =>
-  client.portal(sandbox, method, path, body);
-
-async function createCredential(reseller: string): Promise<Credential> {
-  return credentialShape.parse((await portal("POST", "/credentials", { reseller })).json);
-}
 
 function answered(path: string): Reply {
   const reply = answers.get(path);
@@ -91,7 +85,7 @@ const hasNoRecord = (reply: Reply): boolean =>
 
 describe.each(PRESET_NAMES)("with the preset %s", (preset) => {
   beforeAll(async () => {
-    sandbox = await startSandbox({ controlPort: 0, shapes: { preset } });
+    sandbox = await startSandbox({ shapes: { preset } });
     const list = await ask("GET", "/api/v1/domains");
     managed = z
       .string()
@@ -119,14 +113,6 @@ describe.each(PRESET_NAMES)("with the preset %s", (preset) => {
         expect(refused(reply)).toBe(true);
       },
     );
-    it("§1 API access is available only to accounts on which it is enabled", async () => {
-      const euro = await createCredential("euro");
-      expect(successful(await balance(euro))).toBe(true);
-      await portal("PUT", "/resellers/euro/api-access", { enabled: false });
-      expect(refused(await balance(euro))).toBe(true);
-      await portal("PUT", "/resellers/euro/api-access", { enabled: true });
-      expect(successful(await balance(euro))).toBe(true);
-    });
   });
 
   describe("§2 resources and their fields", () => {
@@ -229,64 +215,8 @@ describe.each(PRESET_NAMES)("with the preset %s", (preset) => {
       const { key, secret } = sandbox.credential();
       expect(refused(await balance({ key, secret: `${secret}x` }))).toBe(true);
     });
-    it("§5 credentials are created in the portal, after API access is enabled on the account", async () => {
-      expect(refused(await portal("POST", "/credentials", { reseller: "locked" }))).toBe(true);
-      await portal("PUT", "/resellers/locked/api-access", { enabled: true });
-      const fresh = await createCredential("locked");
-      expect(successful(await balance(fresh))).toBe(true);
-      await portal("PUT", "/resellers/locked/api-access", { enabled: false });
-    });
-    for (const step of ["emailVerified", "twoFactor"]) {
-      it(`§5 API access and credentials are not available without ${step}`, async () => {
-        const old = await createCredential("euro");
-        await portal("PUT", "/resellers/euro/api-access", { enabled: false });
-        await portal("PUT", "/resellers/euro/security", { [step]: false });
-        expect(refused(await portal("PUT", "/resellers/euro/api-access", { enabled: true }))).toBe(true);
-        expect(refused(await portal("POST", "/credentials", { reseller: "euro" }))).toBe(true);
-        expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
-        await portal("PUT", "/resellers/euro/security", { [step]: true });
-        await portal("PUT", "/resellers/euro/api-access", { enabled: true });
-        expect(successful(await balance(await createCredential("euro")))).toBe(true);
-      });
-    }
-    it("§5 a credential is not rotated while API access is off", async () => {
-      const old = await createCredential("euro");
-      await portal("PUT", "/resellers/euro/api-access", { enabled: false });
-      expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
-      await portal("PUT", "/resellers/euro/api-access", { enabled: true });
-      const reply = await portal("POST", `/credentials/${old.key}/rotate`);
-      expect(successful(await balance(credentialShape.parse(reply.json)))).toBe(true);
-    });
-    it("§5 the secret is displayed once, at creation", async () => {
-      const fresh = await createCredential("demo");
-      const stats = await portal("GET", "/stats");
-      expect(stats.text).toContain(fresh.key);
-      expect(stats.text).not.toContain(fresh.secret);
-    });
-    it("§5 a credential can be rotated at any time", async () => {
-      const old = await createCredential("demo");
-      const reply = await portal("POST", `/credentials/${old.key}/rotate`);
-      const fresh = credentialShape.parse(reply.json);
-      expect(fresh.secret).not.toBe(old.secret);
-      expect(successful(await balance(fresh))).toBe(true);
-    });
-    it("§5 a revoked credential is no longer valid", async () => {
-      const revoked = await createCredential("demo");
-      expect(successful(await balance(revoked))).toBe(true);
-      await portal("DELETE", `/credentials/${revoked.key}`);
-      expect(refused(await balance(revoked))).toBe(true);
-    });
-    it("§5 a credential may be restricted by an IP allowlist of its own", async () => {
-      const [restricted, open] = [await createCredential("demo"), await createCredential("demo")];
-      const path = `/credentials/${restricted.key}/allowlist`;
-      await portal("PUT", path, { addresses: ["192.0.2.1"] });
-      expect(refused(await balance(restricted))).toBe(true);
-      expect(successful(await balance(open))).toBe(true);
-      await portal("PUT", path, { addresses: ["127.0.0.0/8", "::1"] });
-      expect(successful(await balance(restricted))).toBe(true);
-    });
     it("§5 all data returned is that of the one reseller to whom the credential belongs", async () => {
-      const euro = await createCredential("euro");
+      const euro = sandbox.control.createCredential("euro");
       expect(dataOf(await balance(euro))["account_number"]).not.toBe(
         dataOf(await balance(sandbox.credential()))["account_number"],
       );
@@ -325,14 +255,11 @@ describe.each(PRESET_NAMES)("with the preset %s", (preset) => {
   });
 
   describe("§8 limits", () => {
-    it("§8 60 requests per minute are accepted by default, and the next one is not", async () => {
-      const fresh = await createCredential("demo");
-      const passed: boolean[] = [];
-      for (let index = 0; index < 61; index += 1) passed.push(successful(await balance(fresh)));
-      expect(passed).toEqual([...Array.from({ length: 60 }, () => true), false]);
-    });
-    it("§8 the rate limit is per credential, over all endpoints", async () => {
-      const [fresh, other] = [await createCredential("demo"), await createCredential("demo")];
+    it("§8 60 requests per minute are accepted by default, over all endpoints, and the next ones are not; the limit is per credential", async () => {
+      const [fresh, other] = [
+        sandbox.control.createCredential("demo"),
+        sandbox.control.createCredential("demo"),
+      ];
       for (let round = 0; round < 10; round += 1) {
         for (const [method, path, body] of ENDPOINTS) {
           expect(successful(await ask(method, withName(path), { body }, fresh))).toBe(true);
@@ -347,7 +274,7 @@ describe.each(PRESET_NAMES)("with the preset %s", (preset) => {
       expect(items(answered("/api/v1/domains")).length).toBeLessThanOrEqual(100);
     });
     it("§8 GET /api/v1/domains returns 100 domains of an account that has more", async () => {
-      const big = await createCredential("big");
+      const big = sandbox.control.createCredential("big");
       expect(dataOf(await balance(big))["active_domains"]).toBeGreaterThan(100);
       expect(items(await ask("GET", "/api/v1/domains", {}, big))).toHaveLength(100);
     });

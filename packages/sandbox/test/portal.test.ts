@@ -36,16 +36,11 @@ beforeEach(async () => {
 const check = (domain: string, years = 1): Promise<Reply> =>
   post(sandbox, "/domains/check", { domain, years });
 const checked = async (domain: string, years = 1) => dataOf(await check(domain, years));
-const quoted = async (term: object = TERM) => dataOf(await post(sandbox, "/pricing", term))["pricing"];
+const quoted = async (term: object = TERM, as = sandbox.credential()) =>
+  dataOf(await post(sandbox, "/pricing", term, as))["pricing"];
 
 const silver = usd("20.21");
 const gold = usd("18.92");
-
-async function priceOf(years = 1, as = sandbox.credential()): Promise<unknown> {
-  return dataOf(await post(sandbox, "/pricing", { tld: ".af", action: "registration", years }, as))[
-    "pricing"
-  ];
-}
 
 describe("credentials", () => {
   test("are created while the sandbox runs, and only for a reseller that exists and has API access", async () => {
@@ -91,6 +86,13 @@ describe("credentials", () => {
     expect(() => one.credential("nobody")).toThrow("nobody");
   });
 
+  test("show their secret once, at creation", async () => {
+    const { key, secret } = sandbox.control.createCredential("demo");
+    const stats = await portal(sandbox, "GET", "/stats");
+    expect(stats.text).toContain(key);
+    expect(stats.text).not.toContain(secret);
+  });
+
   test("have their own allowlist, which a rotation copies and an empty list removes", async () => {
     const old = sandbox.control.createCredential("demo");
     const path = `/credentials/${old.key}/allowlist`;
@@ -115,11 +117,30 @@ describe("the account", () => {
     expect((await balance(sandbox, sandbox.credential("locked"))).status).toBe(200);
   });
 
+  test.each(["emailVerified", "twoFactor", null])(
+    "has no new or rotated credentials while API access is off, or can't be turned on without %s",
+    async (step) => {
+      const { key } = sandbox.control.createCredential("euro");
+      const turn = (enabled: boolean) => portal(sandbox, "PUT", "/resellers/euro/api-access", { enabled });
+      const rotate = () => portal(sandbox, "POST", `/credentials/${key}/rotate`);
+      const secure = async (isSet: boolean): Promise<void> => {
+        if (step !== null) await portal(sandbox, "PUT", "/resellers/euro/security", { [step]: isSet });
+      };
+      await turn(false);
+      await secure(false);
+      if (step !== null) expect((await turn(true)).status).toBe(409);
+      expect((await portal(sandbox, "POST", "/credentials", { reseller: "euro" })).status).toBe(409);
+      expect((await rotate()).status).toBe(409);
+      await secure(true);
+      expect((await turn(true)).status).toBe(200);
+      expect((await balance(sandbox, credentialShape.parse((await rotate()).json))).status).toBe(200);
+    },
+  );
+
   test("pays the price of its tier, exact to the cent and not proportional to the years", async () => {
-    expect(await priceOf()).toEqual({ amount: "20.21", currency: "USD" });
-    expect(await priceOf(2)).toEqual({ amount: "39.39", currency: "USD" });
+    expect([await quoted(), await quoted({ ...TERM, years: 2 })]).toEqual([silver, usd("39.39")]);
     await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Gold" });
-    expect(await priceOf()).toEqual({ amount: "18.92", currency: "USD" });
+    expect(await quoted()).toEqual(gold);
     expect(dataOf(await get(sandbox, "/account/tier"))).toEqual({
       current_tier: "Gold",
       next_tier: "Platinum",
@@ -129,20 +150,15 @@ describe("the account", () => {
   });
 
   test("pays an overridden price in quotes and checks, and no other account does", async () => {
-    const price = { tld: ".af", action: "registration", years: 1, amount: "7.77" };
+    const price = { ...TERM, amount: "7.77" };
     expect((await portal(sandbox, "PUT", "/resellers/demo/prices", price)).status).toBe(200);
-    expect(await priceOf()).toEqual({ amount: "7.77", currency: "USD" });
-    const check = dataOf(await post(sandbox, "/domains/check", { domain: "kabul.af" }));
-    expect(check["pricing"]).toEqual({ amount: "7.77", currency: "USD" });
-    expect(await priceOf(1, sandbox.credential("euro"))).toEqual({
-      amount: "19.90",
-      currency: "EUR",
-    });
-    const wrong = { ...price, tld: ".gov.af" };
-    expect((await portal(sandbox, "PUT", "/resellers/demo/prices", wrong)).status).toBe(422);
-    expect((await portal(sandbox, "PUT", "/resellers/demo/prices", { ...price, amount: 7.77 })).status).toBe(
-      422,
-    );
+    expect([await quoted(), (await checked("kabul.af"))["pricing"]]).toEqual([usd("7.77"), usd("7.77")]);
+    expect(await quoted(TERM, sandbox.credential("euro"))).toEqual({ amount: "19.90", currency: "EUR" });
+    for (const wrong of [
+      { ...price, tld: ".gov.af" },
+      { ...price, amount: 7.77 },
+    ])
+      expect((await portal(sandbox, "PUT", "/resellers/demo/prices", wrong)).status).toBe(422);
   });
 });
 
