@@ -137,6 +137,33 @@ describe("an operation that fails", () => {
     expect([stub.seen.length, used()]).toEqual([LIMIT, LIMIT]);
   });
 
+  test("whose trial request fails isn't called for as long again, and says why it failed last", async () => {
+    const { upstream } = bench();
+    await fail(upstream);
+    await clock.advance(30_000);
+    stub.next(success({}));
+    expect((await refusalOf(check(upstream))).code).toBe("upstream_contract");
+    await clock.advance(26_000);
+    expect((await refusalOf(check(upstream))).code).toBe("upstream_contract");
+    expect(stub.seen).toHaveLength(6);
+    await clock.advance(4_000);
+    await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
+  });
+
+  test("makes one failure of another operation enough, until it works again", async () => {
+    const { upstream } = bench();
+    await fail(upstream);
+    stub.next(BROKEN);
+    expect((await refusalOf(quote(upstream))).code).toBe("upstream_failed");
+    expect(upstream.health().openCircuits).toEqual(["check", "quote"]);
+    await clock.advance(30_000);
+    stub.next(success(AVAILABLE), success({ amount: "1.00", currency: "USD" }), BROKEN);
+    await check(upstream);
+    await quote(upstream);
+    await refusalOf(quote(upstream));
+    expect(upstream.health().openCircuits).toEqual([]);
+  });
+
   test.each<[string, boolean, Play]>([
     ["an answer that violates the contract", true, success({ ...AVAILABLE, available: "yes" })],
     ["a 503", true, answer(503, "")],

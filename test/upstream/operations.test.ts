@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { ErrorCode } from "../../src/errors.js";
+import { serving, traceIn } from "../../src/request-ids.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
@@ -170,19 +171,42 @@ describe("a request", () => {
   });
 });
 
-describe("a redirect", () => {
-  test.each([302, 307])(
-    "with status %i to another host is a failure, and that host is never called",
-    async (status) => {
-      const elsewhere = await startStub(success(AVAILABLE));
-      await expectFailure({
-        code: "upstream_failed",
-        play: answer(status, "marrow", { Location: `${elsewhere.url}/marrow` }),
-      });
-      expect(elsewhere.sockets).toHaveLength(0);
-      await elsewhere.close();
-    },
-  );
+describe("a valid traceparent", () => {
+  const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const PARENT_ID = "00f067aa0ba902b7";
+
+  test.each([
+    [`00-${TRACE_ID}-${PARENT_ID}-01`, true],
+    [`00-${TRACE_ID}-${PARENT_ID}-00`, false],
+    [`cc-${TRACE_ID}-${PARENT_ID}-01-what-the-future-will-be-like`, true],
+  ])("such as %s is read", (field, isSampled) => {
+    expect(traceIn(field)).toEqual({ id: TRACE_ID, isSampled });
+  });
+
+  test.each([
+    undefined,
+    "",
+    `00-${TRACE_ID}-${PARENT_ID}-01-more`,
+    `00-${"0".repeat(32)}-${PARENT_ID}-01`,
+    `00-${TRACE_ID}-${"0".repeat(16)}-01`,
+    `ff-${TRACE_ID}-${PARENT_ID}-01`,
+    `00-${TRACE_ID}-${PARENT_ID}-01\n`,
+  ])("isn't %j, which is ignored", (field) => {
+    expect(traceIn(field)).toBeNull();
+  });
+
+  test("is continued upstream with a parent id of our own, with the request's id", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    for (const flags of ["01", "00", "01"]) {
+      const ids = { requestId: "r-1", trace: traceIn(`00-${TRACE_ID}-${PARENT_ID}-${flags}`) };
+      await serving(ids, () => check(upstream));
+    }
+    const sent = stub.seen.map(({ headers }) => headers.get("traceparent") ?? "");
+    const form = new RegExp(`^00-${TRACE_ID}-([0-9a-f]{16})-(0[01])$`);
+    expect(sent.map((field) => form.exec(field)?.[2])).toEqual(["01", "00", "01"]);
+    expect(new Set([PARENT_ID, ...sent.map((field) => form.exec(field)?.[1])]).size).toBe(4);
+    expect(stub.seen[0]?.headers.get("x-request-id")).toBe("r-1");
+  });
 });
 
 const OK_HEAD = head(200, {
@@ -281,8 +305,8 @@ describe("a body", () => {
 });
 
 describe("a status", () => {
-  test.each([201, 304, 404, 503])("of %i is a failure, whatever the body", async (status) => {
-    const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
+  test.each([201, 302, 304, 404, 503])("of %i is a failure, whatever the body", async (status) => {
+    const body = status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
     const bench = await expectFailure({ code: "upstream_failed", play: answer(status, body) });
     expect(bench.pausesMs).toEqual([]);
     expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
@@ -375,22 +399,21 @@ describe("an answer with the credential in a text that is shown", () => {
   const escaped = (text: string): string =>
     text.replaceAll(/./g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
 
-  test.each<[string, (upstream: Values) => Promise<unknown>, (text: string) => object]>([
-    ["a tier", (upstream) => upstream.tier(ask()), (text) => ({ current_tier: `Tier ${text}` })],
-  ])("such as %s violates the contract", async (_what, call, data) => {
+  test("violates the contract", async () => {
+    const data = (text: string) => ({ current_tier: `Tier ${text}` });
     const credential = { key: "Active-Key-7F3A", secret: "S3cret-0F-Our-Own" };
     const { upstream, lines } = createBench({ baseUrl: stub.url, credential });
     for (const part of [credential.key, credential.secret]) {
       const plain = JSON.stringify({ success: true, data: data(part) });
       for (const body of [plain, plain.replace(part, escaped(part))]) {
         stub.next(answer(200, body));
-        const error = await refusalOf(call(upstream));
+        const error = await refusalOf(upstream.tier(ask()));
         expect(error.code).toBe("upstream_contract");
         expect(lines.join().toLowerCase()).not.toContain(part.toLowerCase());
       }
     }
     stub.next(json({ success: true, data: data("ordinary-text") }));
-    expect(JSON.stringify(await call(upstream))).toContain("ordinary-text");
+    expect(JSON.stringify(await upstream.tier(ask()))).toContain("ordinary-text");
   });
 
   test("doesn't confirm a visitor's guess of the key, because a check has no such text", async () => {
