@@ -2,8 +2,10 @@
 import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
 import type { ErrorCode } from "../../src/errors.js";
 import { serving, traceIn } from "../../src/request-ids.js";
+import { createTransport } from "../../src/upstream/transport.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
@@ -137,6 +139,21 @@ describe("a request", () => {
       expect(stub.seen).toHaveLength(0);
     },
   );
+
+  test("isn't sent once its permit has expired, and no connection is made for it", async () => {
+    let answered = 0;
+    const transport = createTransport({ baseUrl: stub.url, timeoutMs: 2000, clock: systemClock });
+    const send = (isValid: boolean) =>
+      transport.send(
+        { role: "active", ...ACTIVE, fingerprint: "abc" },
+        { method: "GET", path: "/api/v1/account/tier" },
+        { isValid: () => isValid, answered: () => (answered += 1) },
+      );
+    await expect(send(false)).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect([stub.sockets.length, answered]).toEqual([0, 0]);
+    await send(true);
+    expect([stub.sockets.length, answered]).toEqual([1, 1]);
+  });
 
   test("has its own connection", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
