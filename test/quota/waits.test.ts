@@ -32,8 +32,7 @@ const BUDGET = 57;
 
 describe.each([
   { load: 1, carts: 0, windows: 12 },
-  { load: 10, carts: 0, windows: 8 },
-  { load: 5, carts: 1 / 3, windows: 8 },
+  { load: 8, carts: 1 / 3, windows: 8 },
 ])("with visitors at $load and carts at $carts of the budget,", ({ load, carts, windows }) => {
   let result: WaitsResult;
   beforeAll(async () => {
@@ -137,7 +136,7 @@ describe("the users of one address", () => {
   });
 
   test("leave others as much as one busy visitor does", async () => {
-    const windows = 16;
+    const windows = 10;
     const answered = async (behindOneAddress: number): Promise<number> => {
       const result = await waits({ budget: BUDGET, windows, load: 0.5, behindOneAddress, seed: 9 });
       expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
@@ -299,13 +298,4 @@ test("a client isn't contested while its reservation is due", async () => {
   expect([quota.isContested("a"), quota.isContested("c")]).toEqual([false, true]);
   await clock.advance(WINDOW_MS);
   await waiting;
-});
-
-test("the wait after a cold start is at most a sixth longer than a window", async () => {
-  const rests = { windowMs: WINDOW_MS, slots: Array.from({ length: BUDGET }, () => null), pausedForMs: 0 };
-  const { quota } = memoryQuota(BUDGET, { rests });
-  const retryTimesMs: number[] = [];
-  for (let n = 0; n < 100; n += 1)
-    retryTimesMs.push(retryTimeMs(await refused(quota, ask({ client: `c ${n}` }))));
-  expect(Math.max(...retryTimesMs)).toBe(70_000);
 });
