@@ -80,22 +80,6 @@ async function learn(key: string, value: string): Promise<void> {
 }
 
 describe("a load in flight", () => {
-  test("is made once for all callers, and each result says how it was obtained", async () => {
-    const source = new Source();
-    const answers = Array.from({ length: 50 }, () => page.get("a", caller(), source.load));
-    await source.answer("1");
-    const sources = (await Promise.all(answers)).map((known) => known.source);
-    expect(source.loads).toBe(1);
-    expect(sources).toEqual(["miss", ...Array.from({ length: 49 }, () => "inflight")]);
-    expect(page.stats().counts).toEqual({
-      hit: 0,
-      inflight: 49,
-      miss: 1,
-      stale: 0,
-      failed: 0,
-    });
-  });
-
   test("is aborted when the last caller leaves, and the next caller starts a new load", async () => {
     const source = new Source();
     const callers = [caller(), caller()];
@@ -107,14 +91,6 @@ describe("a load in flight", () => {
     expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(next).resolves.toMatchObject({ value: "1", source: "miss" });
-  });
-
-  test("isn't started for a caller that has already left", async () => {
-    const source = new Source();
-    const gone = caller();
-    gone.leave();
-    await expect(page.get("a", gone, source.load)).rejects.toThrow(ServiceError);
-    expect(source.loads).toBe(0);
   });
 
   test("isn't lost when more loads are in flight than the page has entries", async () => {
@@ -167,34 +143,9 @@ describe("a failure", () => {
     await clock.advance(200);
     await expect(page.get("a", caller(), failing)).rejects.toMatchObject({ retryAfterMs: 19_800 });
   });
-
-  test("is forgotten as soon as the fact is learned in another way", async () => {
-    await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
-    page.learn("a", factNow("1"));
-    await expect(page.get("a", caller(), failing, { askedSince: 0 })).resolves.toMatchObject({
-      source: "hit",
-    });
-  });
 });
 
 describe("the memory of a page", () => {
-  test("returns a fact while it is fresh, and loads it again after that", async () => {
-    await learn("a", "1");
-    const source = new Source();
-    await clock.advance(900); // expiry is spread over the last tenth
-    await expect(page.get("a", caller(), source.load)).resolves.toMatchObject({
-      value: "1",
-      asOfMs: START,
-      source: "hit",
-    });
-    expect(source.loads).toBe(0);
-    await clock.advance(101);
-    const next = page.get("a", caller(), source.load);
-    expect(source.loads).toBe(1);
-    await source.answer("2");
-    await expect(next).resolves.toMatchObject({ value: "2", asOfMs: START + 1001, source: "miss" });
-  });
-
   test("never exceeds its size; the least recently used entry is dropped first", async () => {
     page = pageOf(3);
     for (const key of ["a", "b", "c"]) await learn(key, key);
@@ -281,15 +232,6 @@ describe("a caller that accepts a stale value during a refresh", () => {
 });
 
 describe("a purge", () => {
-  test("clears everything, failures too, and returns the number of values", async () => {
-    await learn("a", "1");
-    await learn("b", "1");
-    await expect(page.get("c", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
-    expect(page.purge()).toBe(2);
-    expect(page.stats().entries).toBe(0);
-    await expect(page.get("c", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
-  });
-
   test("during a load: waiting callers get the answer, nothing is stored, and later callers start a new load", async () => {
     const before = new Source();
     const waiting = page.get("a", caller(), before.load);

@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await quotas.close();
-  rmSync(directory, { recursive: true });
+  rmSync(directory, { recursive: true, force: true });
 });
 
 test("a credential that has no record on startup has only the headroom", async () => {
@@ -57,6 +57,18 @@ test("a credential that has no record on startup has only the headroom", async (
 test("a credential that first appears at runtime, by rotation, has its whole budget", async () => {
   await open().openAll(["first"]);
   expect(await capacity(await quotas.of("second"))).toBe(8);
+});
+
+test("a call that can't be written down isn't made, and is refused", async () => {
+  await open().openAll([]);
+  const quota = await quotas.of("first");
+  rmSync(directory, { recursive: true });
+  let isMade = false;
+  const call = async (): Promise<void> => {
+    isMade = true;
+  };
+  await expect(quota.run(ASK, call)).rejects.toMatchObject({ code: "quota_exhausted" });
+  expect(isMade).toBe(false);
 });
 
 test("background work leaves two fifths of the budget to visitors", async () => {

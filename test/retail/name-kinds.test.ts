@@ -1,6 +1,5 @@
-/** What is remembered of premium names: the last decision, after a restart too, and nothing that shows what people search. */
+/** What is remembered of premium names: the last decision, after a restart too. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseDomainName } from "../../src/domain-name.js";
 import { createNameKinds, type NameKinds, savedNames } from "../../src/retail/name-kinds.js";
@@ -56,11 +55,6 @@ test("a name is what the last check of it showed, in whatever order the answers 
   expect(names.of(GOLD)).toBe("ordinary");
 });
 
-test("a name that was never premium isn't remembered", () => {
-  decided("ordinary");
-  expect(names.last(GOLD)).toBeUndefined();
-});
-
 describe("after a restart", () => {
   test("names are still premium, until they are 30 days old", async () => {
     decided("premium");
@@ -86,13 +80,5 @@ describe("after a restart", () => {
     await clock.advance(1);
     decided("ordinary");
     expect(names.of(GOLD)).toBe("ordinary");
-  });
-
-  test("the file doesn't contain the names", async () => {
-    decided("premium");
-    await restart();
-    const text = readFileSync(join(folder.path, "names.json"), "utf8");
-    expect(text).toContain("askedAtMs");
-    expect(text).not.toContain("gold");
   });
 });
