@@ -7,7 +7,7 @@ import type { Ask } from "../../src/quota/quota.js";
 import { SlotTable } from "../../src/quota/slot-table.js";
 import { Tickets } from "../../src/quota/tickets.js";
 import { fixedSecret } from "../../src/secret.js";
-import type { Values } from "./support/bench.js";
+import type { Upstream } from "../../src/upstream/operations.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { until } from "../support/service.js";
 import {
@@ -54,13 +54,13 @@ function bench(settings: Partial<BenchSettings> = {}): Bench {
   return createBench({ baseUrl: stub.url, clock, quotaOf: () => quota, ...settings });
 }
 
-function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {
+async function check(upstream: Upstream, lane: Lane = "exact", client = "a"): Promise<unknown> {
   const waitUntilAt = lane === "refresh" ? Infinity : clock.monotonic() + 8000;
   const asked: Ask = { ...ask(), lane, client, waitUntilAt };
-  return upstream.check(asked, KABUL, 1);
+  return (await upstream.check(asked, KABUL, 1)).value;
 }
 
-function quote(upstream: Values): Promise<unknown> {
+function quote(upstream: Upstream): Promise<unknown> {
   return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
 }
 
@@ -82,7 +82,7 @@ function held(play: Play): { readonly play: Play; release(): void } {
 const used = (): number => quota.snapshot().used;
 const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
 
-async function fail(upstream: Values, times = 5): Promise<void> {
+async function fail(upstream: Upstream, times = 5): Promise<void> {
   stub.next(...Array.from({ length: times }, () => BROKEN));
   for (let n = 0; n < times; n += 1) expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
 }
@@ -189,7 +189,7 @@ describe("an operation that fails", () => {
     for (let n = 0; n < 5; n += 1)
       outcomes.push(
         await upstream.domain(ask(), KABUL).then(
-          (domain) => (domain === null ? "not managed" : domain.domain),
+          ({ value }) => (value === null ? "not managed" : value.domain),
           (error: unknown) => (error instanceof ServiceError ? error.code : "internal"),
         ),
       );

@@ -1,7 +1,7 @@
 /** The upstream client with a recorded environment, and the words that it must never reveal. */
 import { inspect } from "node:util";
 import { expect } from "@jest/globals";
-import { type Answered, type Clock, systemClock } from "../../../src/clock.js";
+import { type Clock, systemClock } from "../../../src/clock.js";
 import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
@@ -41,7 +41,7 @@ export const AVAILABLE = {
 } as const;
 
 export interface Bench {
-  readonly upstream: Values;
+  readonly upstream: Upstream;
   readonly credentials: Credentials;
   /** Every log line as JSON. */
   readonly lines: string[];
@@ -120,32 +120,7 @@ export function createBench({
       calls.push(`${operation} ${outcome}`);
     },
   });
-  return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
-}
-
-type Rest = "health" | "trials" | "unexpected";
-type Operations = Omit<Upstream, Rest>;
-
-/** The upstream whose operations return values without their times. */
-export type Values = Pick<Upstream, Rest> & {
-  readonly [Name in keyof Operations]: (
-    ...args: Parameters<Operations[Name]>
-  ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
-};
-
-function withoutTimes(upstream: Upstream): Values {
-  const value = async <T>(answer: Promise<Answered<T>>): Promise<T> => (await answer).value;
-  return {
-    check: (...args) => value(upstream.check(...args)),
-    quote: (...args) => value(upstream.quote(...args)),
-    domains: (...args) => value(upstream.domains(...args)),
-    domain: (...args) => value(upstream.domain(...args)),
-    balance: (...args) => value(upstream.balance(...args)),
-    tier: (...args) => value(upstream.tier(...args)),
-    health: upstream.health,
-    trials: upstream.trials,
-    unexpected: upstream.unexpected,
-  };
+  return { upstream, credentials, lines, pausesMs, answered, calls };
 }
 
 function source({ key, secret }: { readonly key: string; readonly secret: string }) {
