@@ -4,6 +4,7 @@ import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 import type { Operation } from "../../src/upstream/vocabulary.js";
 import { createUnexpected, type Unexpected } from "../../src/upstream/unexpected.js";
+import { AVAILABLE } from "./support/bench.js";
 import { parseJson } from "../../src/upstream/body.js";
 
 let clock: FakeClock;
@@ -29,15 +30,7 @@ function error(body: unknown): string[] {
 
 describe("documented fields and usual spellings", () => {
   test.each<[Operation, unknown]>([
-    [
-      "check",
-      {
-        domain: "kabul.af",
-        status: "available",
-        available: true,
-        pricing: { amount: "1.00", currency: "USD" },
-      },
-    ],
+    ["check", AVAILABLE],
     ["check", { domain: "kabul.af", status: "taken", available: false, pricing: null }],
     ["quote", { tld: ".af", action: "renewal", years: 2, pricing: { amount: "1.00", currency: "USD" } }],
     [

@@ -186,14 +186,6 @@ describe("a change", () => {
     sandbox.control.setPrice("demo", { ...TERM, amountCents: null });
     expect(await quoted()).toEqual(gold);
   });
-
-  test("makes a name premium and ordinary again, and longer terms follow the price of the first year", async () => {
-    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
-    expect((await checked("kabul.af"))["pricing"]).toEqual(usd("900.00"));
-    expect((await checked("kabul.af", 2))["pricing"]).toEqual(usd("919.18"));
-    sandbox.control.setPremium("kabul.af", null);
-    expect((await checked("kabul.af"))["pricing"]).toEqual(silver);
-  });
 });
 
 describe("a held answer", () => {
