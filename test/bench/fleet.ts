@@ -18,8 +18,6 @@ const WINDOW_MS = 10_000;
 const BUDGET = 57;
 /** Longer than a new owner without a note waits: for the end of the former one's right to call, and a window. */
 const BETWEEN_MS = 20_000;
-const KNOWN_EVERY_MS = 250;
-const KNOWN = ["/v1/availability?domain=google.af", "/v1/prices"];
 const REPLICAS = [0, 1, 2];
 const SETTABLE_CLOCK = new URL("settable-clock.js", import.meta.url).href;
 
@@ -122,7 +120,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     return found;
   };
 
-  const counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
+  const counts = { answered: 0, refused: 0, unavailable: 0, failed: 0 };
   /** Those that are stopped, or are just being restarted. */
   const away = new Set<number>();
   const over = new AbortController();
@@ -144,24 +142,12 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
       counts[answer.text.includes('"quota_exhausted"') ? "refused" : "unavailable"] += 1;
     else if (!isAway && !away.has(n)) counts.failed += 1;
   }
-  async function askKnown(n: number, path: string): Promise<void> {
-    const isAway = away.has(n);
-    const answer = await answerOf(n, path);
-    if (isAway || away.has(n)) return;
-    counts.known += 1;
-    if (answer?.status !== 200) counts.knownLost += 1;
-  }
   async function newNames(): Promise<void> {
     for (let n = 0; !over.signal.aborted; n += 1) {
       void askNew(n % 3, `fleet-${n}`);
       await sleep(WINDOW_MS / (4 * BUDGET));
     }
   }
-  async function knownThings(): Promise<void> {
-    for (; !over.signal.aborted; await sleep(KNOWN_EVERY_MS))
-      for (const n of REPLICAS) for (const path of KNOWN) void askKnown(n, path);
-  }
-
   async function owner(): Promise<number> {
     let found = -1;
     await until(async () => {
@@ -208,7 +194,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
 
   const rows: string[][] = [];
   async function play(name: string, fault: () => Promise<unknown>): Promise<void> {
-    Object.assign(counts, { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 });
+    Object.assign(counts, { answered: 0, refused: 0, unavailable: 0, failed: 0 });
     longestGapMs = 0;
     await fault();
     await sleep(BETWEEN_MS);
@@ -216,7 +202,6 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     rows.push([
       name,
       ...[counts.answered, counts.refused, counts.unavailable, counts.failed].map(String),
-      `${counts.knownLost} of ${counts.known}`,
       (longestGapMs / 1000).toFixed(1),
       `${used?.largestWindow ?? 0} of ${BUDGET}`,
       String(used?.rejected429 ?? 0),
@@ -227,7 +212,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     Object.entries(faults).map(([name, fault]) => ({ name, fault })),
     only,
   );
-  const playing = Promise.all([newNames(), knownThings()]);
+  const playing = newNames();
   try {
     await sleep(WINDOW_MS);
     for (let round = 0; round < rounds; round += 1) {
@@ -244,6 +229,6 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     await sandbox.close();
     await backing.close();
   }
-  const columns = ["answered", "quota_exhausted", "unavailable", "failed", "known things lost"];
+  const columns = ["answered", "quota_exhausted", "unavailable", "failed"];
   console.log(table(["fault", ...columns, "longest gap s", "largest window", "rejections"], rows));
 }

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createPage, type Page } from "../../src/facts/page.js";
 import type { Ask } from "../../src/quota/quota.js";
-import { type Answered, createStamps, justAfter } from "../../src/clock.js";
+import { type Answered, createStamps } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
 
@@ -30,7 +30,6 @@ beforeEach(() => {
 });
 
 const UPSTREAM_DOWN = new ServiceError("upstream_failed", "The registry service is down.");
-const STOPPING = new ServiceError("shutting_down", "This process is stopping.");
 
 /** A caller that can leave. */
 function caller(client = "a"): Ask & { leave(): void } {
@@ -126,15 +125,6 @@ describe("a failure", () => {
     expect(source.loads).toBe(2);
   });
 
-  test("that isn't the upstream's fails all waiting callers, but not the next one", async () => {
-    const source = new Source();
-    const waiting = Promise.allSettled([1, 2].map(() => page.get("a", caller(), source.load)));
-    await source.fail(STOPPING);
-    for (const outcome of await waiting) expect(outcome).toEqual({ status: "rejected", reason: STOPPING });
-    expect(source.loads).toBe(1);
-    await expect(page.get("a", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
-  });
-
   test("reports the remaining wait while it is remembered", async () => {
     const gone = new ServiceError("upstream_failed", "The registry service is down.", {
       retryAfterMs: 20_000,
@@ -187,20 +177,6 @@ test("nothing is returned past its usable age, even within its freshness", async
 });
 
 describe("a caller with `askedSince`", () => {
-  test("is answered from memory only if the fact was requested since then", async () => {
-    await learn("a", "1");
-    const { askedAt } = page.peek("a") ?? { askedAt: NaN };
-    await clock.advance(500);
-    const source = new Source();
-    await expect(page.get("a", caller(), source.load, { askedSince: askedAt })).resolves.toMatchObject({
-      source: "hit",
-    });
-    const next = page.get("a", caller(), source.load, { askedSince: justAfter(askedAt) });
-    expect(source.loads).toBe(1);
-    await source.answer("2");
-    await expect(next).resolves.toMatchObject({ value: "2", source: "miss" });
-  });
-
   test("isn't served by a load that was started too early, whenever it ends: another one is started", async () => {
     const source = new Source();
     const early = page.get("a", caller(), source.load);

@@ -6,12 +6,10 @@ import type { Lane } from "../../src/quota/lane.js";
 import type { Ask } from "../../src/quota/quota.js";
 import { SlotTable } from "../../src/quota/slot-table.js";
 import { Tickets } from "../../src/quota/tickets.js";
-import { fixedSecret } from "../../src/secret.js";
 import type { Upstream } from "../../src/upstream/operations.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { until } from "../support/service.js";
 import {
-  ACTIVE,
   ask,
   AVAILABLE,
   type Bench,
@@ -19,7 +17,6 @@ import {
   createBench,
   KABUL,
   refusalOf,
-  STANDBY,
 } from "./support/bench.js";
 import { answer, json, type Play, startStub, type Stub, success } from "./support/stub.js";
 
@@ -80,7 +77,6 @@ function held(play: Play): { readonly play: Play; release(): void } {
 }
 
 const used = (): number => quota.snapshot().used;
-const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
 
 async function fail(upstream: Upstream, times = 5): Promise<void> {
   stub.next(...Array.from({ length: times }, () => BROKEN));
@@ -88,22 +84,6 @@ async function fail(upstream: Upstream, times = 5): Promise<void> {
 }
 
 describe("an operation that fails", () => {
-  test("isn't called any more and fails with a retry time, at no cost and without affecting other operations", async () => {
-    const { upstream, lines } = bench();
-    await fail(upstream);
-    const { length } = lines;
-    for (let n = 0; n < 100; n += 1) {
-      const { code, retryAfterMs } = await refusalOf(check(upstream));
-      expect([code, retryAfterMs !== undefined && retryAfterMs > 26_000]).toEqual(["upstream_failed", true]);
-    }
-    expect([stub.seen.length, used()]).toEqual([5, 5]);
-    expect(lines).toHaveLength(length);
-    expect(upstream.health().openCircuits).toEqual(["check"]);
-    stub.next(success({ amount: "1.00", currency: "USD" }));
-    await quote(upstream);
-    expect(upstream.health().openCircuits).toEqual(["check"]);
-  });
-
   test("gets one trial request, and is called again as soon as that succeeds", async () => {
     const { upstream } = bench();
     await fail(upstream);
@@ -222,18 +202,6 @@ describe("an unverified credential", () => {
     expect(stub.seen).toHaveLength(1);
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
   });
-
-  test("that is refused hands all waiting calls over to the standby, whose quota pays for each", async () => {
-    const quotaOfStandby = openQuota();
-    const { upstream } = bench({
-      standby: true,
-      quotaOf: ({ role }) => (role === "active" ? quota : quotaOfStandby),
-    });
-    stub.next(REFUSED);
-    await Promise.all(Array.from({ length: 10 }, () => check(upstream)));
-    expect(keys()).toEqual([ACTIVE.key, ...Array.from({ length: 10 }, () => STANDBY.key)]);
-    expect([used(), quotaOfStandby.snapshot().used]).toEqual([1, 10]);
-  });
 });
 
 describe("the log", () => {
@@ -252,39 +220,6 @@ describe("the log", () => {
 });
 
 describe("a revoked credential", () => {
-  test("is tried at most 5 times in 5 minutes, under any load", async () => {
-    const { upstream } = bench();
-    stub.next(...Array.from({ length: 100 }, () => REFUSED));
-    for (let second = 0; second < 300; second += 1) {
-      await Promise.all(Array.from({ length: 5 }, () => refusalOf(check(upstream))));
-      await clock.advance(1000);
-    }
-    expect(stub.seen.length).toBeLessThanOrEqual(5);
-    expect(stub.seen.length).toBeGreaterThanOrEqual(4);
-  });
-
-  test("that has been replaced meanwhile fails no visitor, because the call is repeated with the new one", async () => {
-    let written: string = ACTIVE.key;
-    let seen = written;
-    const { upstream } = bench({
-      active: {
-        key: {
-          current: (how) => {
-            if (how?.reread === true) seen = written;
-            return seen;
-          },
-        },
-        secret: fixedSecret("secret"),
-      },
-    });
-    await check(upstream);
-    written = "new-key";
-    stub.next(...Array.from({ length: 6 }, () => REFUSED));
-    await Promise.all(Array.from({ length: 6 }, () => check(upstream)));
-    expect(keys().slice(0, 7)).toEqual(Array.from({ length: 7 }, () => ACTIVE.key));
-    expect(keys().slice(7)).toEqual(Array.from({ length: 6 }, () => "new-key"));
-  });
-
   test("leaves a visitor only the rest of the maximum wait", async () => {
     const maxWaitsMs: number[] = [];
     const limited = new ServiceError("quota_exhausted", "The upstream has asked for a pause.");

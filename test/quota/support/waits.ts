@@ -31,8 +31,6 @@ export interface Person {
   readonly arrivedAt: number;
   readonly behindOneAddress: boolean;
   servedAt: number | null;
-  /** How it was served: on returning at its retry time, with a reservation or without one; null: otherwise, or not at all. */
-  servedOn: "reservation" | "retry" | null;
   readonly retryTimesMs: number[];
 }
 
@@ -115,8 +113,6 @@ export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
     quota
       .run(ask({ ...who, lane }), () => {
         person.servedAt ??= clock.monotonic();
-        if (person.behaviour === "obedient" && person.retryTimesMs.length > 0)
-          person.servedOn = isClaim ? "reservation" : "retry";
         if (isClaim) reservations.served += 1;
         return call();
       })
@@ -188,7 +184,6 @@ function randomPerson(drawn: number, arrivedAt: number): Person {
     arrivedAt,
     behindOneAddress: false,
     servedAt: null,
-    servedOn: null,
     retryTimesMs: [],
   };
 }

@@ -8,12 +8,7 @@ import type { Log, LogFields } from "../../../src/logger.js";
 import type { Quota } from "../../../src/quota/line.js";
 import type { Ask } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
-import {
-  createCredentials,
-  type Credential,
-  type Credentials,
-  type CredentialSource,
-} from "../../../src/upstream/credentials.js";
+import { createCredentials, type Credential, type Credentials } from "../../../src/upstream/credentials.js";
 import { createUpstream, type Upstream } from "../../../src/upstream/operations.js";
 
 export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
@@ -61,8 +56,6 @@ export interface BenchSettings {
   readonly credential?: { readonly key: string; readonly secret: string };
   /** Default: one that allows every call. */
   readonly quotaOf?: (credential: Pick<Credential, "role">) => Quota;
-  /** Default: `credential`, which never changes. */
-  readonly active?: CredentialSource;
 }
 
 export function createBench({
@@ -72,13 +65,12 @@ export function createBench({
   standby = false,
   credential = ACTIVE,
   quotaOf,
-  active = source(credential),
 }: BenchSettings): Bench {
   const lines: string[] = [];
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
   const calls: string[] = [];
-  const credentials = createCredentials(active, standby ? source(STANDBY) : null, clock);
+  const credentials = createCredentials(source(credential), standby ? source(STANDBY) : null, clock);
   const quota: Pick<Quota, "run" | "pause"> = {
     run({ signal }, call) {
       return Promise.resolve().then(() => {
