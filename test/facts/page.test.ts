@@ -12,14 +12,13 @@ let clock: FakeClock;
 let stamp: () => number;
 let page: Page<string>;
 
-function pageOf(entries = 100, onChange = (): void => {}): Page<string> {
+function pageOf(entries = 100, freshMs = 1000): Page<string> {
   return createPage({
     entries,
-    freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
+    freshness: () => ({ freshMs, usableMs: 5000 }),
     failureMs: 300,
     clock,
     stamp,
-    onChange,
   });
 }
 
@@ -32,16 +31,10 @@ beforeEach(() => {
 const UPSTREAM_DOWN = new ServiceError("upstream_failed", "The registry service is down.");
 
 /** A caller that can leave. */
-function caller(client = "a"): Ask & { leave(): void } {
+function caller(): Ask & { leave(): void } {
   const controller = new AbortController();
   const { signal } = controller;
-  return { lane: "exact", client, waitUntilAt: Infinity, signal, leave: () => controller.abort() };
-}
-
-/** A fact that was requested and answered just now. */
-function factNow(value: string): Answered<string> {
-  const askedAt = stamp();
-  return { value, askedAt, answeredAt: stamp() };
+  return { lane: "exact", client: "a", waitUntilAt: Infinity, signal, leave: () => controller.abort() };
 }
 
 /** Counts its loads, stamps them when they start, and answers them when the test says so. */
@@ -70,12 +63,11 @@ class Source {
   }
 }
 
-const answering = (value: string) => () => Promise.resolve(factNow(value));
 const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
 
-/** Adds a value to the page as an answer from the upstream. */
-async function learn(key: string, value: string): Promise<void> {
-  await page.get(key, caller(), answering(value));
+/** Adds a value that was requested and answered just now. */
+function learn(key: string, value: string): void {
+  page.learn(key, { value, askedAt: stamp(), answeredAt: stamp() });
 }
 
 describe("a load in flight", () => {
@@ -138,9 +130,9 @@ describe("a failure", () => {
 describe("the memory of a page", () => {
   test("never exceeds its size; the least recently used entry is dropped first", async () => {
     page = pageOf(3);
-    for (const key of ["a", "b", "c"]) await learn(key, key);
+    for (const key of ["a", "b", "c"]) learn(key, key);
     await page.get("a", caller(), failing);
-    await learn("d", "d");
+    learn("d", "d");
     expect(page.stats()).toMatchObject({ entries: 3, bound: 3 });
     expect(["a", "b", "c", "d"].filter((key) => page.peek(key) !== undefined)).toEqual(["a", "c", "d"]);
   });
@@ -164,38 +156,16 @@ describe("the age of an answer", () => {
 });
 
 test("nothing is returned past its usable age, even within its freshness", async () => {
-  page = createPage({
-    entries: 10,
-    freshness: () => ({ freshMs: 600_000, usableMs: 5000 }),
-    failureMs: 300,
-    clock,
-  });
-  await learn("a", "1");
+  page = pageOf(10, 600_000);
+  learn("a", "1");
   await clock.advance(5001);
   expect(page.peek("a")).toBeUndefined();
   await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
 });
 
-describe("a caller with `askedSince`", () => {
-  test("isn't served by a load that was started too early, whenever it ends: another one is started", async () => {
-    const source = new Source();
-    const early = page.get("a", caller(), source.load);
-    await clock.advance(300);
-    const since = { askedSince: stamp() };
-    const insisting = [1, 2].map(() => page.get("a", caller(), source.load, since));
-    await source.answer("1");
-    await expect(early).resolves.toMatchObject({ value: "1" });
-    expect(source.loads).toBe(2);
-    await source.answer("2");
-    for (const answer of insisting)
-      await expect(answer).resolves.toMatchObject({ value: "2", asOfMs: START + 300 });
-    expect(source.loads).toBe(2);
-  });
-});
-
 describe("a caller that accepts a stale value during a refresh", () => {
   test("gets it immediately, while one load continues in the background", async () => {
-    await learn("a", "1");
+    learn("a", "1");
     await clock.advance(2000);
     const source = new Source();
     const ask = () => page.get("a", caller(), source.load, { whileRevalidating: true });
@@ -204,22 +174,5 @@ describe("a caller that accepts a stale value during a refresh", () => {
     expect(source.loads).toBe(1);
     await source.answer("2");
     await expect(ask()).resolves.toMatchObject({ value: "2", source: "hit" });
-  });
-});
-
-describe("a purge", () => {
-  test("during a load: waiting callers get the answer, nothing is stored, and later callers start a new load", async () => {
-    const before = new Source();
-    const waiting = page.get("a", caller(), before.load);
-    page.purge();
-    await before.answer("taken");
-    await expect(waiting).resolves.toMatchObject({ value: "taken" });
-    expect(page.peek("a")).toBeUndefined();
-    const after = new Source();
-    const later = page.get("a", caller(), after.load);
-    expect(after.loads).toBe(1);
-    await after.answer("available");
-    await expect(later).resolves.toMatchObject({ value: "available" });
-    expect(page.peek("a")?.value).toBe("available");
   });
 });
