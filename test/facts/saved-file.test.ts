@@ -58,13 +58,6 @@ describe("a file of facts", () => {
     },
   );
 
-  test("that can't be put in its place leaves nothing else behind", async () => {
-    mkdirSync(path, { recursive: true });
-    file.save(["one"]);
-    await file.saved();
-    expect([readdirSync(dirname(path)), logged("saved.failed")]).toEqual([["words.json"], true]);
-  });
-
   test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
     file.save(["one"]);
     await file.saved();
@@ -73,14 +66,6 @@ describe("a file of facts", () => {
     file.save(["two"]);
     await file.saved();
     expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
-  });
-
-  test("saved many times in a row ends with the last, without a wait for the disk", async () => {
-    for (let n = 0; n <= 100; n += 1) file.save([String(n)]);
-    // Nothing was written in this turn of the event loop.
-    expect(await file.load()).toBeNull();
-    await file.saved();
-    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["100"], ["words.json"]]);
   });
 
   test("that can't be written only causes a log line, which names the system's reason", async () => {
