@@ -192,7 +192,8 @@ describe("a refusal", () => {
     await clock.advance(8000);
   });
 
-  test("with a reservation is honoured a second later if its holder's connection was lost during the wait at its second", async () => {
+  /** A reservation whose holder's connection was lost during the wait at its second, and a newcomer who waits since. */
+  async function lost() {
     const { quota, clock } = memoryQuota(1);
     await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
     const mine = ask({ client: "mine" });
@@ -207,6 +208,11 @@ describe("a refusal", () => {
     await expect(waiting).rejects.toBeDefined();
     expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 0, unclaimed: 0 });
     const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+    return { quota, clock, mine, newcomer };
+  }
+
+  test("with a reservation is honoured a second later if its holder's connection was lost during the wait at its second", async () => {
+    const { quota, clock, mine, newcomer } = await lost();
     await clock.advance(1000);
     const returned = outcome(quota.run(mine, async () => "served"));
     await clock.advance(8000);
@@ -216,16 +222,7 @@ describe("a refusal", () => {
   });
 
   test("with a reservation whose holder was lost and doesn't return delays others by little more than a second", async () => {
-    const { quota, clock } = memoryQuota(1);
-    await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
-    expect((await refused(quota, ask({ client: "mine" }))).kept).toBe(true);
-    await clock.advance(WINDOW_MS);
-    const hangUp = new AbortController();
-    const lost = quota.run(ask({ client: "mine", signal: hangUp.signal }), async () => "served");
-    lost.catch(() => undefined);
-    await settle();
-    hangUp.abort();
-    const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+    const { quota, clock, newcomer } = await lost();
     await clock.advance(2000);
     expect(await newcomer).toBe("served");
     await clock.advance(2000);
