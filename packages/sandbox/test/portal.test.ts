@@ -1,10 +1,9 @@
-/** What changes while the API runs: credentials, access, tiers, prices, names and orders, also later; and single answers that are delayed and reordered. */
+/** What changes while the API runs: credentials, access, tiers, prices, names and orders, also later; and single answers that are delayed. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import type { Delivered, Sandbox } from "../src/sandbox.js";
+import type { Sandbox } from "../src/sandbox.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
 import {
-  authHeaders,
   balance,
   call,
   closeAfterEach,
@@ -14,7 +13,6 @@ import {
   get,
   portal,
   post,
-  type Reply,
   start,
 } from "./client.js";
 
@@ -33,9 +31,7 @@ beforeEach(async () => {
     after: (delayMs, run) => clock.after(delayMs, run),
   });
 });
-const check = (domain: string, years = 1): Promise<Reply> =>
-  post(sandbox, "/domains/check", { domain, years });
-const checked = async (domain: string, years = 1) => dataOf(await check(domain, years));
+const checked = async (domain: string) => dataOf(await post(sandbox, "/domains/check", { domain }));
 const quoted = async (term: object = TERM, as = sandbox.credential()) =>
   dataOf(await post(sandbox, "/pricing", term, as))["pricing"];
 
@@ -208,36 +204,6 @@ describe("a held answer", () => {
     expect((await slow)["available"]).toBe(false);
   });
 
-  test("is released in any order, one by one, or together with all that are left", async () => {
-    const hold = sandbox.control.hold();
-    const order: number[] = [];
-    const answers: Promise<unknown>[] = [];
-    for (const years of [1, 2, 3]) {
-      answers.push(checked("kabul.af", years).then(() => order.push(years)));
-      await hold.caught(years);
-    }
-    expect(hold.answers().map(({ asked }) => asked)).toEqual(
-      [1, 2, 3].map((years) => ({ domain: "kabul.af", years })),
-    );
-    for (const nth of [3, 1]) {
-      (await hold.caught(nth)).release();
-      await answers[nth - 1];
-    }
-    hold.release();
-    await Promise.all(answers);
-    expect([order, hold.answers(), sandbox.control.holds()]).toEqual([[3, 1, 2], [], []]);
-    expect((await check("kabul.af")).status).toBe(200);
-  });
-
-  test("can be limited to the answer to one particular request", async () => {
-    const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
-    expect((await check("kabul.af")).status).toBe(200);
-    expect((await check("herat.af", 2)).status).toBe(200);
-    const late = check("kabul.af", 2);
-    (await hold.caught()).release();
-    expect((await late).status).toBe(200);
-  });
-
   test("that is held by latency waits on the sandbox's clock", async () => {
     sandbox.control.setBehaviour({ afterMs: 60_000 });
     let isAnswered = false;
@@ -246,45 +212,6 @@ describe("a held answer", () => {
     expect(isAnswered).toBe(false);
     await clock.advance(60_000);
     expect(await slow).toBe(true);
-  });
-});
-
-describe("a watcher", () => {
-  test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
-    const seen: Delivered[] = [];
-    const stop = sandbox.control.watch((answer) => seen.push(answer));
-    const kept = sandbox.control.hold({ operation: "quote", calls: 1 });
-    const caller = new AbortController();
-    const left = fetch(`${sandbox.url}/api/v1/pricing`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", ...authHeaders(sandbox.credential()) },
-      body: JSON.stringify(TERM),
-      signal: caller.signal,
-    }).catch(() => undefined);
-    await kept.caught();
-    caller.abort();
-    await left;
-    // The next request arrives after that connection has ended.
-    await check("not a name");
-    kept.release();
-    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
-    const late = check("kabul.af");
-    const held = await hold.caught();
-    await clock.advance(700);
-    held.release();
-    await late;
-    await quoted({ ...TERM, tld: ".gov.af" }).catch(() => undefined);
-    stop();
-    await quoted();
-    expect(seen).toEqual([
-      {
-        operation: "check",
-        fact: { domain: "kabul.af", years: 1, available: true, price: { cents: 2021, currency: "USD" } },
-        arrivedMs: 0,
-        decidedMs: 0,
-        deliveredMs: 700,
-      },
-    ]);
   });
 });
 
