@@ -43,8 +43,6 @@ export interface Bench {
   readonly pausesMs: number[];
   /** For each call in a slot: whether it reported that it was answered. */
   readonly answered: boolean[];
-  /** `operation outcome` of each call. */
-  readonly calls: string[];
 }
 
 export interface BenchSettings {
@@ -69,7 +67,6 @@ export function createBench({
   const lines: string[] = [];
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
-  const calls: string[] = [];
   const credentials = createCredentials(source(credential), standby ? source(STANDBY) : null, clock);
   const quota: Pick<Quota, "run" | "pause"> = {
     run({ signal }, call) {
@@ -108,11 +105,9 @@ export function createBench({
       },
     clock,
     log: recordingLog(lines),
-    onCall: (operation, outcome) => {
-      calls.push(`${operation} ${outcome}`);
-    },
+    onCall: () => {},
   });
-  return { upstream, credentials, lines, pausesMs, answered, calls };
+  return { upstream, credentials, lines, pausesMs, answered };
 }
 
 function source({ key, secret }: { readonly key: string; readonly secret: string }) {
