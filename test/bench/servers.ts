@@ -135,6 +135,11 @@ export function pinned(side: "server" | "load", command: readonly string[]): rea
   return CORES ? ["taskset", "-c", String(CORES[side]), ...command] : command;
 }
 
+/** Moves this process to the load's core, for a benchmark in which it is the load. */
+export function pinThisProcess(): void {
+  if (CORES) spawnSync("taskset", ["-cp", String(CORES.load), String(process.pid)]);
+}
+
 export const CORES_IN_WORDS = CORES
   ? `servers on core ${CORES.server}, load on core ${CORES.load}`
   : "cores not pinned";

@@ -2,12 +2,11 @@
  * `npm run bench -- tail`: how long the slowest visitors wait for a known answer while the service refuses others, compared with a bare node:http
  * server that gets as many requests of each kind in the same run. The quota is the usual one, 57 calls a minute.
  */
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { z } from "zod";
-import { CORES_IN_WORDS, HIT, pinned, type Server, startBare, startService } from "./servers.js";
+import { openLoop } from "./open-loop.js";
+import { CORES_IN_WORDS, HIT, pinThisProcess, startBare, startService } from "./servers.js";
 import { figure, interleaved, median, type Options, selected, table } from "./table.js";
+
+type Report = Awaited<ReturnType<typeof openLoop>>;
 
 const hits = (perSecond: number) => ({ path: HIT.path, perSecond, isolated: false });
 const REFUSED = { path: "/v1/availability?domain=tail-{n}.af", perSecond: 500, isolated: false };
@@ -25,36 +24,20 @@ const SETTLE_SECONDS = 30;
 /** After the other one's turn, a server is no longer in the CPU's caches, and the service makes the calls that its quota has meanwhile. */
 const RESUME_SECONDS = 1;
 
-const OPEN_LOOP = fileURLToPath(new URL("open-loop.js", import.meta.url));
-const run = promisify(execFile);
-
-const reportSchema = z.object({
-  /** Requests without an answer. */
-  lost: z.number(),
-  /** Answers other than 200. */
-  others: z.number(),
-  p50Ms: z.number(),
-  p99Ms: z.number(),
-  p999Ms: z.number(),
-  longestMs: z.number(),
-  /** How late the sender itself was. */
-  lateP99Ms: z.number(),
-});
-type Report = z.infer<typeof reportSchema>;
-
 /** `only` selects scenarios by words in their names. */
 export async function benchTail({ rounds = 5, seconds = 5, only = "" }: Options): Promise<void> {
+  pinThisProcess();
   const [bare, service] = [await startBare(), await startService()];
   for (const server of [bare, service]) {
     await server.firstAnswer(HIT, 200);
-    await ask(server, [hits(500), REFUSED, NEW_CONNECTIONS], SETTLE_SECONDS);
+    await openLoop(server.port, [hits(500), REFUSED, NEW_CONNECTIONS], SETTLE_SECONDS);
   }
   const rows: string[][] = [];
   for (const { name, kinds } of selected(SCENARIOS, only)) {
     const [ofBare, ofService]: [Report[], Report[]] = [[], []];
     for (const server of interleaved(rounds, [bare, service])) {
-      await ask(server, kinds, RESUME_SECONDS);
-      const report = await ask(server, kinds, seconds);
+      await openLoop(server.port, kinds, RESUME_SECONDS);
+      const report = await openLoop(server.port, kinds, seconds);
       if (report.lost > 0 || report.others > 0)
         throw new Error(`${report.lost} requests weren't answered, ${report.others} answers weren't 200`);
       (server === bare ? ofBare : ofService).push(report);
@@ -84,10 +67,4 @@ function row(load: string, server: string, reports: readonly Report[], bare: rea
     figure(of("p99Ms") / of("p99Ms", bare)),
     figure(of("lateP99Ms")),
   ];
-}
-
-async function ask(server: Server, kinds: readonly object[], seconds: number): Promise<Report> {
-  const job = JSON.stringify({ port: server.port, seconds, kinds });
-  const [program = "", ...args] = pinned("load", [process.execPath, OPEN_LOOP, job]);
-  return reportSchema.parse(JSON.parse((await run(program, args)).stdout));
 }
