@@ -115,14 +115,6 @@ test.each([
   },
 );
 
-test("a reservation whose second falls into a pause of the upstream is moved to after it, and honoured then", async () => {
-  const pauses = [3, 5, 7].map((n) => ({ atMs: n * WINDOW_MS, forMs: WINDOW_MS / 2 + n * 2000 }));
-  const result = await waits({ budget: BUDGET, windows: 9, load: 2, carts: 1 / 3, pauses, seed: 58 });
-  const { claimed, served, moved } = result.reservations;
-  expect(moved).toBeGreaterThan(10);
-  expect(served).toBeGreaterThanOrEqual(0.95 * (claimed - moved) - 1);
-});
-
 describe("the users of one address", () => {
   test("have the whole budget if they are alone", async () => {
     const windows = 12;

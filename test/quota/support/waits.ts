@@ -18,8 +18,6 @@ export interface WaitsSettings {
   readonly behindOneAddress?: number;
   /** Bots that never return, each with its own address and one new query a second. */
   readonly bots?: number;
-  /** Pauses that the upstream asks for. */
-  readonly pauses?: readonly { readonly atMs: number; readonly forMs: number }[];
   readonly seed: number;
 }
 
@@ -36,11 +34,8 @@ export interface Person {
 
 export interface WaitsResult {
   readonly people: readonly Person[];
-  /**
-   * Reservations whose holders returned on time; how many of these were served, and how many got a later reservation instead, because a pause had
-   * begun since.
-   */
-  readonly reservations: { claimed: number; served: number; moved: number };
+  /** Reservations whose holders returned on time, and how many of these were served. */
+  readonly reservations: { claimed: number; served: number };
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
@@ -68,14 +63,13 @@ function mulberry(seed: number): () => number {
 }
 
 export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
-  const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0, pauses = [] } = settings;
+  const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0 } = settings;
   const { quota, clock } = memoryQuota(budget);
   const random = mulberry(settings.seed);
   const endsAt = clock.monotonic() + windows * WINDOW_MS;
   const people: Person[] = [];
-  const reservations = { claimed: 0, served: 0, moved: 0 };
+  const reservations = { claimed: 0, served: 0 };
   const arrivals: number[] = [];
-  const pausedAt: number[] = [];
   let callsMs = 0;
   let made = 0;
   let hasEnded = false;
@@ -92,22 +86,17 @@ export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
   function arrive(person: Person, client: string): void {
     made += 1;
     people.push(person);
-    attempt(person, { client, queryKey: `name ${made}` }, null);
+    attempt(person, { client, queryKey: `name ${made}` }, false);
   }
 
-  /** `reservedAt`: when the reservation was made at whose second the visitor returns; null if there is none. */
-  function attempt(
-    person: Person,
-    who: { client: string; queryKey: string },
-    reservedAt: number | null,
-  ): void {
-    const isClaim = reservedAt !== null;
+  /** `isClaim`: whether the visitor returns at the second of a reservation. */
+  function attempt(person: Person, who: { client: string; queryKey: string }, isClaim: boolean): void {
     if (isClaim) reservations.claimed += 1;
     const { lane, behaviour } = person;
-    const again = (inMs: number, newlyReservedAt: number | null): void => {
+    const again = (inMs: number, isReserved: boolean): void => {
       if (clock.monotonic() + inMs < endsAt)
         clock.after(inMs, () => {
-          if (person.servedAt === null) attempt(person, who, newlyReservedAt);
+          if (person.servedAt === null) attempt(person, who, isReserved);
         });
     };
     quota
@@ -120,13 +109,11 @@ export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
         if (!(error instanceof ServiceError)) throw error;
         if (hasEnded) return;
         const now = clock.monotonic();
-        const isPaused = pausedAt.some((at) => at > (reservedAt ?? now) && at <= now);
-        if (isPaused && error.kept === true) reservations.moved += 1;
         const inMs = retryTimeMs(error);
         person.retryTimesMs.push(inMs);
-        if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true ? now : null);
+        if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true);
         if (behaviour === "impatient" && now - person.arrivedAt < IMPATIENT_FOR_MS)
-          again(IMPATIENT_EVERY_MS, null);
+          again(IMPATIENT_EVERY_MS, false);
       });
   }
 
@@ -160,12 +147,6 @@ export async function waits(settings: WaitsSettings): Promise<WaitsResult> {
     stream(WINDOW_MS / 1000 / budget, () => {
       made += 1;
       quota.run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call).catch(() => {});
-    });
-  for (const { atMs, forMs } of pauses)
-    clock.after(atMs, () => {
-      pausedAt.push(clock.monotonic());
-      quota.pause("check", forMs);
-      quota.pause("quote", forMs);
     });
   const { stackTraceLimit } = Error;
   // The stacks of tens of thousands of refusals would take a fifth of the time.
