@@ -1,7 +1,20 @@
 /** `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]` prints tables of ratios, without a name those of all benchmarks. */
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { BENCHES } from "./benches.js";
+import { benchFleet } from "./fleet.js";
+import { benchHttp } from "./http.js";
+import { benchMemory } from "./memory.js";
+import type { Options } from "./table.js";
+import { benchTail } from "./tail.js";
+import { benchWaits } from "./waits.js";
+
+const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  http: benchHttp,
+  tail: benchTail,
+  waits: benchWaits,
+  fleet: benchFleet,
+  memory: benchMemory,
+};
 
 const { values, positionals: wanted } = parseArgs({
   allowPositionals: true,

@@ -359,9 +359,9 @@ describe("beside a service, within one budget,", () => {
   });
 
   async function probeLive(more: Environment = {}): Promise<Result> {
-    const read = readConfig(envWith(more), systemClock);
-    if (!read.ok || read.config.upstream === null) throw new Error("the settings are invalid");
-    return probe(read.config, read.config.upstream);
+    const live = config(envWith(more));
+    if (live.upstream === null) throw new Error("the settings have no upstream");
+    return probe(live, live.upstream);
   }
 
   const serve = (env: Environment) =>
