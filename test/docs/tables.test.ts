@@ -143,7 +143,9 @@ test("the README lists the endpoints of the OpenAPI document and the pages", () 
 test("the table of benchmarks lists those that can be run", () => {
   const rows = tableOf(read("docs/development.md"), "name", "shows");
   const listed = rows.map(([name]) => plain(name).replace(/ .*/, ""));
-  const run = [...read("test/bench/main.ts").matchAll(/^ {2}(\w+): bench\w+,$/gm)].map(([, name]) => name);
+  const run = [...read("test/bench/main.ts").matchAll(/^ {2}(\w+): bench\w+,$/gm)].map(
+    ([, name = ""]) => name,
+  );
   expect(listed.toSorted()).toEqual(run.toSorted());
 });
 
