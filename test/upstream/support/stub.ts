@@ -107,43 +107,6 @@ export function success(data: unknown): Play {
   return json({ success: true, data });
 }
 
-export function raw(text: string | Uint8Array): Play {
-  return (socket) => {
-    socket.write(text);
-  };
-}
-
-/** Sends the bytes and, once they have had time to arrive, a reset. */
-export function thenReset(text: string): Play {
-  return (socket) => {
-    socket.write(text, () => {
-      setTimeout(() => socket.resetAndDestroy(), 10);
-    });
-  };
-}
-
-/** Sends the bytes and then ends the connection normally. */
-export function thenEnd(text: string): Play {
-  return (socket) => {
-    socket.end(text);
-  };
-}
-
-/** Sends `first` at once, and then one byte at a time until the connection closes. */
-export function drip(text: string, everyMs: number, first = ""): Play {
-  return (socket) => {
-    let at = 0;
-    socket.write(first);
-    const timer = setInterval(() => {
-      socket.write(text[at % text.length] ?? " ");
-      at += 1;
-    }, everyMs);
-    socket.on("close", () => {
-      clearInterval(timer);
-    });
-  };
-}
-
 /** Sends as much as the client reads, up to `bytes`. */
 export function flood(bytes: number, first: string): Play {
   const chunk = Buffer.alloc(64 * 1024, "x");
