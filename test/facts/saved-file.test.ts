@@ -1,6 +1,6 @@
 /** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { createSavedFile, type SavedFile } from "../../src/saved-file.js";
@@ -57,16 +57,6 @@ describe("a file of facts", () => {
       expect([await file.load(), logged("saved.unreadable")]).toEqual([null, true]);
     },
   );
-
-  test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
-    file.save(["one"]);
-    await file.saved();
-    writeFileSync(`${path}.new`, '{"source":"here","da');
-    expect(await file.load()).toEqual(["one"]);
-    file.save(["two"]);
-    await file.saved();
-    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
-  });
 
   test("that can't be written only causes a log line, which names the system's reason", async () => {
     writeFileSync(dirname(path), "a file");

@@ -112,12 +112,4 @@ describe("unknown content", () => {
     expect(lines).toHaveLength(50);
     expect(unexpected.totals()).toEqual({ tier: names.length });
   });
-
-  test("is looked for in only part of a huge or deep answer", () => {
-    const list = Array.from({ length: 200_000 }, () => ({ domain: "a.af", x: 1 }));
-    expect(answer("domains", list)).toEqual(["data[].x (number)"]);
-    let deep: unknown = 1;
-    for (let n = 0; n < 1000; n += 1) deep = { domain: deep };
-    expect(answer("domains", deep)).toHaveLength(1);
-  });
 });
