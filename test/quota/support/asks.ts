@@ -2,7 +2,7 @@
 import { ServiceError } from "../../../src/errors.js";
 import { Line, type Quota } from "../../../src/quota/line.js";
 import type { Ask, QuotaRequest } from "../../../src/quota/quota.js";
-import { type Rests, SlotTable } from "../../../src/quota/slot-table.js";
+import { SlotTable } from "../../../src/quota/slot-table.js";
 import { Tickets } from "../../../src/quota/tickets.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
@@ -28,25 +28,15 @@ export function ask({
   };
 }
 
-export interface TestQuota {
-  readonly clock: FakeClock;
-  readonly quota: Quota;
-}
-
-interface TestQuotaSettings {
-  readonly windowMs?: number;
-  readonly rests?: Rests;
-}
-
 export function memoryQuota(
   budget: number,
-  { windowMs = WINDOW_MS, rests }: TestQuotaSettings = {},
-): TestQuota {
+  windowMs = WINDOW_MS,
+): { readonly clock: FakeClock; readonly quota: Quota } {
   const clock = new FakeClock();
   const onFault = (what: string): never => {
     throw new Error(what);
   };
-  const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, rests, clock });
+  const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, clock });
   return { clock, quota: new Line({ table, clock, onFault, tickets: new Tickets(), mayCall: () => true }) };
 }
 
