@@ -3,7 +3,6 @@
  * faults (33), and then a rolling restart; then others through the failover of a Redis behind Sentinel. The sandbox counts calls strictly. A window
  * has ten seconds; the lease has its own times.
  */
-import { get } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
@@ -13,43 +12,25 @@ import { startSentinel } from "../support/sentinel.js";
 import { until } from "../support/service.js";
 import { type ServiceProcess, spawnService } from "../support/service-process.js";
 import { upstreamAt } from "../support/upstream.js";
-import { selected } from "./rounds.js";
-import { table } from "./table.js";
+import { type Options, selected, table } from "./table.js";
 
 const WINDOW_MS = 10_000;
 const BUDGET = 57;
 /** Longer than a new owner without a note waits: for the end of the former one's right to call, and a window. */
 const BETWEEN_MS = 20_000;
-const KNOWN_EVERY_MS = 250;
-const KNOWN = ["/v1/availability?domain=google.af", "/v1/prices"];
 const REPLICAS = [0, 1, 2];
 const SETTABLE_CLOCK = new URL("settable-clock.js", import.meta.url).href;
 
-interface Counts {
-  answered: number;
-  refused: number;
-  unavailable: number;
-  failed: number;
-  /** Questions about things that the replica knew to be fresh when it was last asked, and how many of them weren't answered. */
-  known: number;
-  knownLost: number;
-}
+type Faults = Readonly<Record<string, (owner: () => Promise<number>) => Promise<unknown>>>;
 
-interface FleetOptions {
-  readonly rounds?: number;
-  /** Words, one of which a fault's name contains. */
-  readonly only?: string;
-}
-
-/** What tests of the fleet can do to its Redis. */
 interface Backing {
   urlOf(n: number): string;
+  /** What can happen to this Redis. */
   readonly faults: Faults;
   close(): Promise<unknown>;
 }
-type Faults = Readonly<Record<string, (owner: () => Promise<number>) => Promise<unknown>>>;
 
-export async function benchFleet({ rounds = 33, only = "" }: FleetOptions = {}): Promise<void> {
+export async function benchFleet({ rounds = 33, only = "" }: Options): Promise<void> {
   await played(await oneRedis(), rounds, only);
   await played(await behindSentinel(), 1, "Sentinel");
 }
@@ -66,9 +47,9 @@ async function oneRedis(): Promise<Backing> {
     await sleep(8_000);
     for (const n of all) await redis.command("ACL", "SETUSER", `replica-${n}`, "on");
   }
-  async function during(on: readonly string[], off: readonly string[], ms: number): Promise<void> {
+  async function during(on: readonly string[], off: readonly string[]): Promise<void> {
     await redis.command(...on);
-    await sleep(ms);
+    await sleep(8_000);
     await redis.command(...off);
   }
   return {
@@ -85,10 +66,9 @@ async function oneRedis(): Promise<Backing> {
         redis.wake();
       },
       "Redis emptied": () => redis.command("FLUSHALL"),
-      "Redis read-only for 8 s": () =>
-        during(["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], 8_000),
+      "Redis read-only for 8 s": () => during(["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"]),
       "Redis out of memory for 8 s": () =>
-        during(["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], 8_000),
+        during(["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]),
       "owner cut off for 8 s": async (owner) => cutOff([await owner()]),
       "all cut off for 8 s": () => cutOff(REPLICAS),
     },
@@ -116,6 +96,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     rateLimit: { limit: BUDGET, windowMs: WINDOW_MS },
   });
   const ports = await Promise.all(REPLICAS.map(() => freePort()));
+  const promiseKey = newPromiseKey();
   const start = (n: number): ServiceProcess =>
     spawnService(
       {
@@ -131,7 +112,6 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
       },
       { node: ["--import", SETTABLE_CLOCK] },
     );
-  const promiseKey = newPromiseKey();
   const replicas = REPLICAS.map(start);
   await Promise.all(replicas.map(({ listening }) => listening));
   const replica = (n: number): ServiceProcess => {
@@ -140,20 +120,20 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     return found;
   };
 
-  let counts: Counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
+  const counts = { answered: 0, refused: 0, unavailable: 0, failed: 0 };
   /** Those that are stopped, or are just being restarted. */
   const away = new Set<number>();
-  /** What each has answered since its start, if it was fresh the last time. */
-  const fresh = REPLICAS.map(() => new Set<string>());
   const over = new AbortController();
   let lastAnswerAt = performance.now();
   let longestGapMs = 0;
 
+  const answerOf = (n: number, path: string) =>
+    replica(n)
+      .ask(path)
+      .catch(() => null);
   async function askNew(n: number, name: string): Promise<void> {
     const isAway = away.has(n);
-    const answer = await replica(n)
-      .ask(`/v1/availability?domain=${name}.af`)
-      .catch(() => null);
+    const answer = await answerOf(n, `/v1/availability?domain=${name}.af`);
     if (answer?.status === 200) {
       counts.answered += 1;
       longestGapMs = Math.max(longestGapMs, performance.now() - lastAnswerAt);
@@ -162,50 +142,29 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
       counts[answer.text.includes('"quota_exhausted"') ? "refused" : "unavailable"] += 1;
     else if (!isAway && !away.has(n)) counts.failed += 1;
   }
-  async function askKnown(n: number, path: string): Promise<void> {
-    const isAway = away.has(n);
-    const answer = await replica(n)
-      .ask(path)
-      .catch(() => null);
-    if (isAway || away.has(n)) return;
-    const before = fresh[n]?.has(path) === true;
-    if (answer?.status === 200)
-      fresh[n]?.[answer.headers["cache-control"] === "no-store" ? "delete" : "add"](path);
-    if (before) counts.known += 1;
-    if (before && answer?.status !== 200) counts.knownLost += 1;
-  }
   async function newNames(): Promise<void> {
     for (let n = 0; !over.signal.aborted; n += 1) {
       void askNew(n % 3, `fleet-${n}`);
       await sleep(WINDOW_MS / (4 * BUDGET));
     }
   }
-  async function knownThings(): Promise<void> {
-    for (; !over.signal.aborted; await sleep(KNOWN_EVERY_MS))
-      for (const n of REPLICAS) for (const path of KNOWN) void askKnown(n, path);
-  }
-
   async function owner(): Promise<number> {
     let found = -1;
     await until(async () => {
       for (const n of REPLICAS) {
-        const health = await replica(n)
-          .ask("/health")
-          .catch(() => null);
+        const health = await answerOf(n, "/health");
         if (health?.text.includes("This replica is the owner") === true) found = n;
       }
       return found >= 0;
     }, "an owner");
     return found;
   }
-  const follower = async (): Promise<number> => ((await owner()) + 1) % 3;
   async function restarted(n: number, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     if (signal === "SIGKILL") away.add(n);
     replica(n).child.kill(signal);
     if (signal === "SIGTERM") setTimeout(() => away.add(n), 2_500);
     await replica(n).exited;
     away.add(n);
-    fresh[n]?.clear();
     replicas[n] = start(n);
     await replica(n).listening;
     away.delete(n);
@@ -220,7 +179,7 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
   }
   const faults: Faults = {
     "kill -9 of the owner": async () => restarted(await owner(), "SIGKILL"),
-    "kill -9 of a follower": async () => restarted(await follower(), "SIGKILL"),
+    "kill -9 of a follower": async () => restarted(((await owner()) + 1) % 3, "SIGKILL"),
     "SIGTERM of the owner": async () => restarted(await owner(), "SIGTERM"),
     "owner stopped for 3 s": async () => paused(await owner(), 3_000),
     "owner stopped for 90 s": async () => paused(await owner(), 90_000),
@@ -232,60 +191,37 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     },
     ...backing.faults,
   };
-  const ROLLING = "rolling restart";
-
-  /** Until the first event of a stream about known names, in ms; the median of twenty. */
-  async function streamStartMs(n: number): Promise<number> {
-    const port = await replica(n).listening;
-    const path = "/v1/search?q=google&tlds=.af";
-    const times: number[] = [];
-    for (let count = 0; count < 20; count += 1) {
-      const from = performance.now();
-      await new Promise<void>((done, failed) => {
-        const asked = get({ port, path, headers: { Accept: "text/event-stream" } }, (stream) => {
-          stream.once("data", () => {
-            done();
-            asked.destroy();
-          });
-        });
-        asked.on("error", failed);
-      });
-      times.push(performance.now() - from);
-    }
-    return times.toSorted((a, b) => a - b)[10] ?? 0;
-  }
 
   const rows: string[][] = [];
-  async function play(name: string): Promise<void> {
-    counts = { answered: 0, refused: 0, unavailable: 0, failed: 0, known: 0, knownLost: 0 };
+  async function play(name: string, fault: () => Promise<unknown>): Promise<void> {
+    Object.assign(counts, { answered: 0, refused: 0, unavailable: 0, failed: 0 });
     longestGapMs = 0;
-    if (name === ROLLING) for (const n of REPLICAS) await restarted(n, "SIGTERM");
-    else await faults[name]?.(owner);
+    await fault();
     await sleep(BETWEEN_MS);
     const used = sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
     rows.push([
       name,
       ...[counts.answered, counts.refused, counts.unavailable, counts.failed].map(String),
-      `${counts.knownLost} of ${counts.known}`,
       (longestGapMs / 1000).toFixed(1),
       `${used?.largestWindow ?? 0} of ${BUDGET}`,
       String(used?.rejected429 ?? 0),
     ]);
   }
 
-  const names = selected(
-    Object.keys(faults).map((name) => ({ name })),
+  const chosen = selected(
+    Object.entries(faults).map(([name, fault]) => ({ name, fault })),
     only,
   );
-  const playing = Promise.all([newNames(), knownThings()]);
+  const playing = newNames();
   try {
     await sleep(WINDOW_MS);
-    const [own, handedOn] = [await streamStartMs(await owner()), await streamStartMs(await follower())];
-    console.log(
-      `a stream starts after ${own.toFixed(1)} ms at the owner, ${handedOn.toFixed(1)} ms handed on`,
-    );
-    for (let round = 0; round < rounds; round += 1) await play(names[round % names.length]?.name ?? "");
-    await play(ROLLING);
+    for (let round = 0; round < rounds; round += 1) {
+      const next = chosen[round % chosen.length];
+      if (next !== undefined) await play(next.name, () => next.fault(owner));
+    }
+    await play("rolling restart", async () => {
+      for (const n of REPLICAS) await restarted(n, "SIGTERM");
+    });
   } finally {
     over.abort();
     await playing;
@@ -293,20 +229,6 @@ async function played(backing: Backing, rounds: number, only: string): Promise<v
     await sandbox.close();
     await backing.close();
   }
-  console.log(
-    table(
-      [
-        "fault",
-        "answered",
-        "quota_exhausted",
-        "unavailable",
-        "failed",
-        "known things lost",
-        "longest gap s",
-        "largest window",
-        "rejections",
-      ],
-      rows,
-    ),
-  );
+  const columns = ["answered", "quota_exhausted", "unavailable", "failed"];
+  console.log(table(["fault", ...columns, "longest gap s", "largest window", "rejections"], rows));
 }

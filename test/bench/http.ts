@@ -1,62 +1,69 @@
 /** `npm run bench -- http`: what answers cost, compared with bare node:http. */
-import { loadavg } from "node:os";
-import { type Candidate, candidates, type Running } from "./candidates.js";
-import { coresInWords } from "./cores.js";
 import { CONNECTIONS, load } from "./load.js";
-import { type Comparison, interleaved, selected } from "./rounds.js";
-import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { figure, median, table } from "./table.js";
+import { CORES_IN_WORDS, HIT, type HttpRequest, type Server, startBare, startService } from "./servers.js";
+import { figure, interleaved, median, type Options, selected, table } from "./table.js";
 
 /** V8 fully optimizes a code path only after some ten thousand requests. */
 const FIRST_WARM_UP_SECONDS = 6;
 const WARM_UP_SECONDS = 1;
 
-interface Measure {
-  readonly perSecond: number;
-  readonly cpuMicroseconds: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly rssMb: number;
+interface Candidate {
+  readonly name: string;
+  readonly request: HttpRequest;
+  readonly status?: number;
+  readonly start?: () => Promise<Server>;
 }
+
+const BARE: Candidate = { name: "bare node:http", request: HIT, start: startBare };
+const CANDIDATES: readonly Candidate[] = [
+  { name: "a known answer", request: HIT },
+  // Finished answers take no requests with this field.
+  { name: "a known answer by Express", request: { ...HIT, headers: { "Last-Event-ID": "0" } } },
+  {
+    name: "a refused new name",
+    request: { path: "/v1/availability?domain=new-{n}.af" },
+    status: 503,
+    start: () => startService({ UPSTREAM_RATE_LIMIT: "2", UPSTREAM_RATE_HEADROOM: "1" }),
+  },
+  { name: "a bad name", request: { path: "/v1/availability?domain=-{n}.af" }, status: 400 },
+  {
+    name: "a cart of five known prices",
+    request: {
+      path: "/v1/quotes",
+      body: {
+        items: ["a", "b", "c", "d", "e"].map((x) => ({
+          domain: `cart-${x}.af`,
+          action: "renewal",
+          years: 1,
+        })),
+      },
+    },
+  },
+];
 
 /** `only` selects candidates by words in their names. Bare node:http is always measured. */
-export async function benchHttp({
-  rounds = 5,
-  seconds = 2,
-  only = "",
-  nodes = [THIS_NODE],
-}: Comparison): Promise<void> {
-  const [busy = 0] = loadavg();
-  const entries: Entry[] = [];
-  for (const node of nodes) {
-    const [bare, ...others] = candidates(node);
-    for (const candidate of [bare, ...selected(others, only)])
-      if (candidate !== undefined) entries.push(await startCandidate(node, candidate));
+export async function benchHttp({ rounds = 5, seconds = 2, only = "" }: Options): Promise<void> {
+  const entries = [];
+  for (const { name, request, status = 200, start = startService } of [BARE, ...selected(CANDIDATES, only)]) {
+    const server = await start();
+    const { body } = await server.firstAnswer(request, status);
+    await load(server.port, request, FIRST_WARM_UP_SECONDS);
+    const measures: Awaited<ReturnType<typeof measure>>[] = [];
+    entries.push({ name, server, request, status, bytes: body.length, measures });
   }
-  for (const { running } of entries) {
-    running.server.thaw();
-    await load(running.server.port, running.request, FIRST_WARM_UP_SECONDS);
-    running.server.freeze();
-  }
-  for (const entry of interleaved(rounds, entries)) entry.measures.push(await measure(entry, seconds));
-  for (const { running } of entries) await running.server.stop();
+  for (const { server, request, status, measures } of interleaved(rounds, entries))
+    measures.push(await measure(server, request, status, seconds));
+  for (const { server } of entries) await server.stop();
 
-  for (const node of nodes)
-    print(
-      node,
-      entries.filter((entry) => entry.node === node),
-      `${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; wrk, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
-    );
-}
-
-/** `how` describes the conditions, which are the same for every Node. */
-function print({ version }: NodeProgram, entries: readonly Entry[], how: string): void {
-  const rows = entries.map(({ name, bodyBytes, measures }) => {
-    const of = (what: keyof Measure): number => median(measures.map((measure) => measure[what]));
-    return { name, bodyBytes, of };
-  });
+  const rows = entries.map(({ name, bytes, measures }) => ({
+    name,
+    bytes,
+    of: (what: keyof (typeof measures)[number]) => median(measures.map((measured) => measured[what])),
+  }));
   const bare = rows[0]?.of("cpuMicroseconds") ?? NaN;
-  console.log(`\nAnswers from memory, Node ${version}: ${how}`);
+  console.log(
+    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; wrk, ${CONNECTIONS} kept-alive connections; ${CORES_IN_WORDS}`,
+  );
   console.log(
     table(
       [
@@ -69,9 +76,9 @@ function print({ version }: NodeProgram, entries: readonly Entry[], how: string)
         "p99 ms",
         "RSS MB",
       ],
-      rows.map(({ name, bodyBytes, of }) => [
+      rows.map(({ name, bytes, of }) => [
         name,
-        String(bodyBytes),
+        String(bytes),
         figure(of("perSecond")),
         figure(of("cpuMicroseconds")),
         figure(bare / of("cpuMicroseconds")),
@@ -81,44 +88,21 @@ function print({ version }: NodeProgram, entries: readonly Entry[], how: string)
       ]),
     ),
   );
-  console.log(
-    "bytes: size of the body. × bare node:http: its CPU time per request divided by the candidate's; 1 is the limit for Node.",
-  );
 }
 
-interface Entry {
-  readonly node: NodeProgram;
-  readonly name: string;
-  readonly running: Running;
-  readonly bodyBytes: number;
-  readonly measures: Measure[];
-}
-
-async function startCandidate(node: NodeProgram, { name, start }: Candidate): Promise<Entry> {
-  const running = await start();
-  const { server, request, status } = running;
-  const { body } = await server.firstAnswer(request, status);
-  server.freeze();
-  return { node, name, running, bodyBytes: body.length, measures: [] };
-}
-
-async function measure({ running }: Entry, seconds: number): Promise<Measure> {
-  const { server, request, status } = running;
-  server.thaw();
+async function measure(server: Server, request: HttpRequest, status: number, seconds: number) {
   await load(server.port, request, WARM_UP_SECONDS);
-  await server.firstAnswer(request, status);
   const before = server.usage();
-  const { requests, errors, ...report } = await load(server.port, request, seconds);
-  const after = server.usage();
-  server.freeze();
+  const { requests, errors, p50Ms, p99Ms, ...report } = await load(server.port, request, seconds);
+  const { cpuMicroseconds, rssMb } = server.usage();
   const expected = status < 400 ? requests - errors : errors;
   // A client's first request in each minute is never limited.
   if (expected < 0.999 * requests) throw new Error(`only ${expected} of ${requests} answers were ${status}`);
   return {
     perSecond: requests / report.seconds,
-    cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / requests,
-    p50Ms: report.p50Ms,
-    p99Ms: report.p99Ms,
-    rssMb: after.rssMb,
+    cpuMicroseconds: (cpuMicroseconds - before.cpuMicroseconds) / requests,
+    p50Ms,
+    p99Ms,
+    rssMb,
   };
 }

@@ -4,8 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { pinned } from "./cores.js";
-import { type HttpRequest, temporaryFolder } from "./server.js";
+import { type HttpRequest, pinned, temporaryFolder } from "./servers.js";
 
 export const CONNECTIONS = 50;
 /** After this many requests, the changing addresses and names of a load repeat. */
@@ -21,65 +20,51 @@ const reportSchema = z.object({
   p50Ms: z.number(),
   p99Ms: z.number(),
 });
-type LoadReport = Readonly<z.infer<typeof reportSchema>>;
 
-const folder = temporaryFolder();
+const script = join(temporaryFolder(), "load.lua");
 const run = promisify(execFile);
 let asked = 0;
-let scripts = 0;
-
-/**
- * If the path or a header contains `{n}` or `{address}` (only one of them, once), each request has a different number or IPv4 address. They
- * continue where the last load ended.
- */
-export async function load(port: number, request: HttpRequest, seconds: number): Promise<LoadReport> {
-  const [program = "", ...args] = pinned("load", wrk(port, request, seconds));
-  const { stdout } = await run(program, args);
-  const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
-  asked = (asked + report.requests + CONNECTIONS) % MILLION;
-  if (report.lost > 0) throw new Error(`${report.lost} requests for ${request.path} weren't answered`);
-  return report;
-}
-
-const DONE = `function done(summary, latency)
-  local e = summary.errors
-  print(string.format('{"requests":%d,"errors":%d,"lost":%d,"seconds":%f,"p50Ms":%f,"p99Ms":%f}', summary.requests, e.status,
-    e.connect + e.read + e.write + e.timeout, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
-end
-`;
 
 const CHANGES: Readonly<Record<string, string>> = {
   n: "n",
   address: '"10." .. floor(n / 65536) .. "." .. floor(n / 256) % 256 .. "." .. n % 256',
 };
 
-function wrk(port: number, { path, headers = {}, body }: HttpRequest, seconds: number): readonly string[] {
+/**
+ * If the path or a header contains `{n}` or `{address}` (only one of them, once), each request has a different number or IPv4 address. They
+ * continue where the last load ended.
+ */
+export async function load(port: number, { path, headers = {}, body }: HttpRequest, seconds: number) {
   const host = `127.0.0.1:${port}`;
-  const sent = body === undefined ? null : JSON.stringify(body);
-  const json = sent === null ? {} : { "Content-Type": "application/json" };
-  const fields = Object.entries({ Host: host, ...json, ...headers }).map(
+  const sent = body === undefined ? "" : JSON.stringify(body);
+  const of = sent === "" ? {} : { "Content-Type": "application/json", "Content-Length": String(sent.length) };
+  const fields = Object.entries({ Host: host, ...of, ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   );
-  const text = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
-  const [before, change, after] = text.split(/\{(n|address)\}/);
-  scripts += 1;
-  const script = join(folder, `${scripts}.lua`);
-  const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
-  if (change === undefined) {
-    const post = sent === null ? "" : `wrk.method = "POST"\nwrk.body = [[${sent}]]\n`;
-    writeFileSync(script, post + DONE);
-    return ["wrk", ...flags, ...fields.flatMap((field) => ["-H", field]), `http://${host}${path}`];
-  }
+  const start = `${sent === "" ? "GET" : "POST"} ${path} HTTP/1.1`;
+  const [before, change = "", after = ""] = [start, ...fields, "", sent]
+    .join("\r\n")
+    .split(/\{(n|address)\}/);
   writeFileSync(
     script,
-    `${DONE}
-local n, floor = ${asked}, math.floor
+    `local n, floor = ${asked}, math.floor
 local before, after = ${JSON.stringify(before)}, ${JSON.stringify(after)}
 function request()
   n = (n + 1) % ${MILLION}
-  return before .. ${CHANGES[change] ?? ""} .. after
+  return before .. ${CHANGES[change] ?? '""'} .. after
+end
+function done(summary, latency)
+  local e = summary.errors
+  print(string.format('{"requests":%d,"errors":%d,"lost":%d,"seconds":%f,"p50Ms":%f,"p99Ms":%f}', summary.requests, e.status,
+    e.connect + e.read + e.write + e.timeout, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
 end
 `,
   );
-  return ["wrk", ...flags, `http://${host}`];
+  const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
+  const [program = "", ...args] = pinned("load", ["wrk", ...flags, `http://${host}`]);
+  const { stdout } = await run(program, args);
+  const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
+  asked = (asked + report.requests + CONNECTIONS) % MILLION;
+  if (report.lost > 0) throw new Error(`${report.lost} requests for ${path} weren't answered`);
+  return report;
 }

@@ -1,35 +1,27 @@
-/**
- * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…` prints tables of ratios. Without a name it runs all of them.
- * `--only`, words separated by commas, selects rows; `--node`, once for each Node to compare, applies to `http`, `tail` and `memory`.
- */
+/** `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]` prints tables of ratios, without a name those of all benchmarks. */
 import { parseArgs } from "node:util";
-import { BENCHES, type Options } from "./benches.js";
-import { nodeAt } from "./node-program.js";
+import { z } from "zod";
+import { benchFleet } from "./fleet.js";
+import { benchHttp } from "./http.js";
+import { benchMemory } from "./memory.js";
+import type { Options } from "./table.js";
+import { benchTail } from "./tail.js";
+import { benchWaits } from "./waits.js";
+
+const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  http: benchHttp,
+  tail: benchTail,
+  waits: benchWaits,
+  fleet: benchFleet,
+  memory: benchMemory,
+};
 
 const { values, positionals: wanted } = parseArgs({
   allowPositionals: true,
-  options: {
-    rounds: { type: "string" },
-    seconds: { type: "string" },
-    only: { type: "string" },
-    node: { type: "string", multiple: true },
-  },
+  options: { rounds: { type: "string" }, seconds: { type: "string" }, only: { type: "string" } },
 });
-const numbers = {
-  ...(values.rounds !== undefined && { rounds: Number(values.rounds) }),
-  ...(values.seconds !== undefined && { seconds: Number(values.seconds) }),
-};
-for (const [name, value] of Object.entries(numbers)) {
-  if (!Number.isInteger(value) || value < 1) {
-    console.error(`--${name} must be a positive whole number`);
-    process.exit(1);
-  }
-}
-const options: Options = {
-  ...numbers,
-  ...(values.only !== undefined && { only: values.only }),
-  ...(values.node !== undefined && { nodes: values.node.map(nodeAt) }),
-};
+const count = z.coerce.number().int().positive().optional();
+const options = z.object({ rounds: count, seconds: count, only: z.string().optional() }).parse(values);
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
   console.error(`unknown benchmark: ${unknown.join(", ")}; available: ${Object.keys(BENCHES).join(", ")}`);

@@ -1,11 +1,26 @@
-/** Formats results: medians, figures, and Markdown tables. */
+/** What every benchmark needs: its options, candidates in turn, and results as figures and Markdown tables. */
 
-/** NaN if there are no values. */
+export interface Options {
+  readonly rounds?: number | undefined;
+  readonly seconds?: number | undefined;
+  readonly only?: string | undefined;
+}
+
+/** Each round visits every entry once, so that a slow minute affects all of them. */
+export function* interleaved<T>(rounds: number, entries: readonly T[]): Generator<T> {
+  for (let round = 0; round < rounds; round += 1) yield* entries;
+}
+
+/** Those whose names contain one of the words, which commas outside numbers separate. Throws if there are none. */
+export function selected<T extends { readonly name: string }>(list: readonly T[], words: string): T[] {
+  const found = list.filter(({ name }) => words.split(/,(?!\d)/).some((word) => name.includes(word)));
+  if (found.length > 0) return found;
+  throw new Error(`no name contains "${words}": ${list.map(({ name }) => name).join("; ")}`);
+}
+
+/** The middle one, NaN if there are no values. */
 export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
 /** Formats with about three digits: 4,407 · 215 · 27.9 · 0.13. */

@@ -7,7 +7,6 @@ import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/wire/document.js";
-import { BENCHES } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
 import { curlOf, curlsOf } from "./support/curl.js";
@@ -144,7 +143,10 @@ test("the README lists the endpoints of the OpenAPI document and the pages", () 
 test("the table of benchmarks lists those that can be run", () => {
   const rows = tableOf(read("docs/development.md"), "name", "shows");
   const listed = rows.map(([name]) => plain(name).replace(/ .*/, ""));
-  expect(listed.toSorted()).toEqual(Object.keys(BENCHES).toSorted());
+  const run = [...read("test/bench/main.ts").matchAll(/^ {2}(\w+): bench\w+,$/gm)].map(
+    ([, name = ""]) => name,
+  );
+  expect(listed.toSorted()).toEqual(run.toSorted());
 });
 
 describe("every page", () => {
@@ -179,5 +181,29 @@ describe("every page", () => {
     expect(readme.split("\n").length - 1).toBeLessThanOrEqual(150);
     // Everyone who opens the README downloads it.
     expect(statSync(`${ROOT}docs/storefront.png`).size).toBeLessThanOrEqual(60_000);
+  });
+});
+
+describe("the security page", () => {
+  const text = read("docs/security.md");
+
+  test("refers to tests that exist, for every requirement", () => {
+    const rows = text.split("\n").filter((line) => /^- `(?:packages|test)\//.test(line));
+    expect(rows.flatMap((row) => row.match(/\d+\.\d+\.\d+/g) ?? []).length).toBeGreaterThan(60);
+    for (const row of rows) {
+      const tests = [...row.matchAll(/`((?:packages\/\w+\/)?test\/[^`]+)`/g)].map(([, path]) => path ?? "");
+      expect([row, tests.length]).not.toEqual([row, 0]);
+      for (const path of tests) expect([path, existsSync(`${ROOT}${path}`)]).toEqual([path, true]);
+    }
+  });
+
+  test.each([
+    ["src/http/edge/server.ts", /MAX_CONNECTIONS = (\d+_?\d*)/, /at most (\d+,?\d*) connections/],
+    ["src/http/edge/server.ts", /MAX_REQUESTS_PER_CONNECTION = (\d+)/, /ends after (\d+) requests/],
+    ["src/http/edge/limits.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
+    ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
+    ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
+  ])("has the figure of %s: %s", (path, inCode, inText) => {
+    expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]?.replace("_", ","));
   });
 });

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createPage, type Page } from "../../src/facts/page.js";
 import type { Ask } from "../../src/quota/quota.js";
-import { type Answered, createStamps, justAfter } from "../../src/clock.js";
+import { type Answered, createStamps } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
 
@@ -12,14 +12,13 @@ let clock: FakeClock;
 let stamp: () => number;
 let page: Page<string>;
 
-function pageOf(entries = 100, onChange = (): void => {}): Page<string> {
+function pageOf(entries = 100, freshMs = 1000): Page<string> {
   return createPage({
     entries,
-    freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
+    freshness: () => ({ freshMs, usableMs: 5000 }),
     failureMs: 300,
     clock,
     stamp,
-    onChange,
   });
 }
 
@@ -30,19 +29,12 @@ beforeEach(() => {
 });
 
 const UPSTREAM_DOWN = new ServiceError("upstream_failed", "The registry service is down.");
-const STOPPING = new ServiceError("shutting_down", "This process is stopping.");
 
 /** A caller that can leave. */
-function caller(client = "a"): Ask & { leave(): void } {
+function caller(): Ask & { leave(): void } {
   const controller = new AbortController();
   const { signal } = controller;
-  return { lane: "exact", client, waitUntilAt: Infinity, signal, leave: () => controller.abort() };
-}
-
-/** A fact that was requested and answered just now. */
-function factNow(value: string): Answered<string> {
-  const askedAt = stamp();
-  return { value, askedAt, answeredAt: stamp() };
+  return { lane: "exact", client: "a", waitUntilAt: Infinity, signal, leave: () => controller.abort() };
 }
 
 /** Counts its loads, stamps them when they start, and answers them when the test says so. */
@@ -71,31 +63,14 @@ class Source {
   }
 }
 
-const answering = (value: string) => () => Promise.resolve(factNow(value));
 const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
 
-/** Adds a value to the page as an answer from the upstream. */
-async function learn(key: string, value: string): Promise<void> {
-  await page.get(key, caller(), answering(value));
+/** Adds a value that was requested and answered just now. */
+function learn(key: string, value: string): void {
+  page.learn(key, { value, askedAt: stamp(), answeredAt: stamp() });
 }
 
 describe("a load in flight", () => {
-  test("is made once for all callers, and each result says how it was obtained", async () => {
-    const source = new Source();
-    const answers = Array.from({ length: 50 }, () => page.get("a", caller(), source.load));
-    await source.answer("1");
-    const sources = (await Promise.all(answers)).map((known) => known.source);
-    expect(source.loads).toBe(1);
-    expect(sources).toEqual(["miss", ...Array.from({ length: 49 }, () => "inflight")]);
-    expect(page.stats().counts).toEqual({
-      hit: 0,
-      inflight: 49,
-      miss: 1,
-      stale: 0,
-      failed: 0,
-    });
-  });
-
   test("is aborted when the last caller leaves, and the next caller starts a new load", async () => {
     const source = new Source();
     const callers = [caller(), caller()];
@@ -107,14 +82,6 @@ describe("a load in flight", () => {
     expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(next).resolves.toMatchObject({ value: "1", source: "miss" });
-  });
-
-  test("isn't started for a caller that has already left", async () => {
-    const source = new Source();
-    const gone = caller();
-    gone.leave();
-    await expect(page.get("a", gone, source.load)).rejects.toThrow(ServiceError);
-    expect(source.loads).toBe(0);
   });
 
   test("isn't lost when more loads are in flight than the page has entries", async () => {
@@ -150,15 +117,6 @@ describe("a failure", () => {
     expect(source.loads).toBe(2);
   });
 
-  test("that isn't the upstream's fails all waiting callers, but not the next one", async () => {
-    const source = new Source();
-    const waiting = Promise.allSettled([1, 2].map(() => page.get("a", caller(), source.load)));
-    await source.fail(STOPPING);
-    for (const outcome of await waiting) expect(outcome).toEqual({ status: "rejected", reason: STOPPING });
-    expect(source.loads).toBe(1);
-    await expect(page.get("a", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
-  });
-
   test("reports the remaining wait while it is remembered", async () => {
     const gone = new ServiceError("upstream_failed", "The registry service is down.", {
       retryAfterMs: 20_000,
@@ -167,39 +125,14 @@ describe("a failure", () => {
     await clock.advance(200);
     await expect(page.get("a", caller(), failing)).rejects.toMatchObject({ retryAfterMs: 19_800 });
   });
-
-  test("is forgotten as soon as the fact is learned in another way", async () => {
-    await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
-    page.learn("a", factNow("1"));
-    await expect(page.get("a", caller(), failing, { askedSince: 0 })).resolves.toMatchObject({
-      source: "hit",
-    });
-  });
 });
 
 describe("the memory of a page", () => {
-  test("returns a fact while it is fresh, and loads it again after that", async () => {
-    await learn("a", "1");
-    const source = new Source();
-    await clock.advance(900); // expiry is spread over the last tenth
-    await expect(page.get("a", caller(), source.load)).resolves.toMatchObject({
-      value: "1",
-      asOfMs: START,
-      source: "hit",
-    });
-    expect(source.loads).toBe(0);
-    await clock.advance(101);
-    const next = page.get("a", caller(), source.load);
-    expect(source.loads).toBe(1);
-    await source.answer("2");
-    await expect(next).resolves.toMatchObject({ value: "2", asOfMs: START + 1001, source: "miss" });
-  });
-
   test("never exceeds its size; the least recently used entry is dropped first", async () => {
     page = pageOf(3);
-    for (const key of ["a", "b", "c"]) await learn(key, key);
+    for (const key of ["a", "b", "c"]) learn(key, key);
     await page.get("a", caller(), failing);
-    await learn("d", "d");
+    learn("d", "d");
     expect(page.stats()).toMatchObject({ entries: 3, bound: 3 });
     expect(["a", "b", "c", "d"].filter((key) => page.peek(key) !== undefined)).toEqual(["a", "c", "d"]);
   });
@@ -223,52 +156,16 @@ describe("the age of an answer", () => {
 });
 
 test("nothing is returned past its usable age, even within its freshness", async () => {
-  page = createPage({
-    entries: 10,
-    freshness: () => ({ freshMs: 600_000, usableMs: 5000 }),
-    failureMs: 300,
-    clock,
-  });
-  await learn("a", "1");
+  page = pageOf(10, 600_000);
+  learn("a", "1");
   await clock.advance(5001);
   expect(page.peek("a")).toBeUndefined();
   await expect(page.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
 });
 
-describe("a caller with `askedSince`", () => {
-  test("is answered from memory only if the fact was requested since then", async () => {
-    await learn("a", "1");
-    const { askedAt } = page.peek("a") ?? { askedAt: NaN };
-    await clock.advance(500);
-    const source = new Source();
-    await expect(page.get("a", caller(), source.load, { askedSince: askedAt })).resolves.toMatchObject({
-      source: "hit",
-    });
-    const next = page.get("a", caller(), source.load, { askedSince: justAfter(askedAt) });
-    expect(source.loads).toBe(1);
-    await source.answer("2");
-    await expect(next).resolves.toMatchObject({ value: "2", source: "miss" });
-  });
-
-  test("isn't served by a load that was started too early, whenever it ends: another one is started", async () => {
-    const source = new Source();
-    const early = page.get("a", caller(), source.load);
-    await clock.advance(300);
-    const since = { askedSince: stamp() };
-    const insisting = [1, 2].map(() => page.get("a", caller(), source.load, since));
-    await source.answer("1");
-    await expect(early).resolves.toMatchObject({ value: "1" });
-    expect(source.loads).toBe(2);
-    await source.answer("2");
-    for (const answer of insisting)
-      await expect(answer).resolves.toMatchObject({ value: "2", asOfMs: START + 300 });
-    expect(source.loads).toBe(2);
-  });
-});
-
 describe("a caller that accepts a stale value during a refresh", () => {
   test("gets it immediately, while one load continues in the background", async () => {
-    await learn("a", "1");
+    learn("a", "1");
     await clock.advance(2000);
     const source = new Source();
     const ask = () => page.get("a", caller(), source.load, { whileRevalidating: true });
@@ -277,31 +174,5 @@ describe("a caller that accepts a stale value during a refresh", () => {
     expect(source.loads).toBe(1);
     await source.answer("2");
     await expect(ask()).resolves.toMatchObject({ value: "2", source: "hit" });
-  });
-});
-
-describe("a purge", () => {
-  test("clears everything, failures too, and returns the number of values", async () => {
-    await learn("a", "1");
-    await learn("b", "1");
-    await expect(page.get("c", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
-    expect(page.purge()).toBe(2);
-    expect(page.stats().entries).toBe(0);
-    await expect(page.get("c", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
-  });
-
-  test("during a load: waiting callers get the answer, nothing is stored, and later callers start a new load", async () => {
-    const before = new Source();
-    const waiting = page.get("a", caller(), before.load);
-    page.purge();
-    await before.answer("taken");
-    await expect(waiting).resolves.toMatchObject({ value: "taken" });
-    expect(page.peek("a")).toBeUndefined();
-    const after = new Source();
-    const later = page.get("a", caller(), after.load);
-    expect(after.loads).toBe(1);
-    await after.answer("available");
-    await expect(later).resolves.toMatchObject({ value: "available" });
-    expect(page.peek("a")?.value).toBe("available");
   });
 });

@@ -1,6 +1,6 @@
 /** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { createSavedFile, type SavedFile } from "../../src/saved-file.js";
@@ -57,31 +57,6 @@ describe("a file of facts", () => {
       expect([await file.load(), logged("saved.unreadable")]).toEqual([null, true]);
     },
   );
-
-  test("that can't be put in its place leaves nothing else behind", async () => {
-    mkdirSync(path, { recursive: true });
-    file.save(["one"]);
-    await file.saved();
-    expect([readdirSync(dirname(path)), logged("saved.failed")]).toEqual([["words.json"], true]);
-  });
-
-  test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
-    file.save(["one"]);
-    await file.saved();
-    writeFileSync(`${path}.new`, '{"source":"here","da');
-    expect(await file.load()).toEqual(["one"]);
-    file.save(["two"]);
-    await file.saved();
-    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
-  });
-
-  test("saved many times in a row ends with the last, without a wait for the disk", async () => {
-    for (let n = 0; n <= 100; n += 1) file.save([String(n)]);
-    // Nothing was written in this turn of the event loop.
-    expect(await file.load()).toBeNull();
-    await file.saved();
-    expect([await file.load(), readdirSync(dirname(path))]).toEqual([["100"], ["words.json"]]);
-  });
 
   test("that can't be written only causes a log line, which names the system's reason", async () => {
     writeFileSync(dirname(path), "a file");

@@ -1,62 +1,34 @@
-/**
- * Which addresses the quota counts as one client, and the limit on new names: it applies to a client only while others want quota too, so
- * nothing is refused unless somebody else is served instead.
- */
-import { beforeEach, describe, expect, test } from "@jest/globals";
+/** Which addresses the quota counts as one client, and how many new names one may ask for. `test/service/shortages.test.ts` tests when that limit applies. */
+import { expect, test } from "@jest/globals";
 import { askerOf } from "../../src/http/edge/client.js";
-import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
+import { createColdLimit } from "../../src/http/edge/cold-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
 
-let clock = new FakeClock();
-let isContested = true;
-let limit: ColdLimit;
-beforeEach(() => {
-  clock = new FakeClock();
+test("while others want quota, a client may ask for a minute's new names at once, then for one at a time, and gets different retry times within a minute", async () => {
+  const clock = new FakeClock();
+  let isContested = false;
+  const limit = createColdLimit({ perMinute: 20, isContested: () => isContested, clock });
+  const spend = (client: string, times: number): void => {
+    for (let spent = 0; spent < times; spent += 1) {
+      expect(limit.refusal(client, client)).toBeNull();
+      limit.count(client);
+    }
+  };
+  // What is spent while nobody else wants it counts for a minute at most.
+  spend("a", 500);
   isContested = true;
-  limit = createColdLimit({ perMinute: 20, isContested: () => isContested, clock });
-});
-
-function spend(times: number): number {
-  for (let spent = 0; spent < times; spent += 1) {
-    if (limit.refusal("a", "a") !== null) return spent;
-    limit.count("a");
+  spend("b", 20);
+  for (const client of ["a", "b"]) {
+    const retryTimesMs = Array.from({ length: 40 }, () => limit.refusal(client, client)?.retryAfterMs);
+    const withinMinute = Array.from({ length: 20 }, (_, n) => 3000 * (n + 1));
+    expect(retryTimesMs).toEqual([...withinMinute, ...withinMinute]);
   }
-  return times;
-}
-
-describe("the limit on new names", () => {
-  test("admits the allowance of a minute at once, and then one name at a time", async () => {
-    expect(spend(100)).toBe(20);
-    await clock.advance(2999);
-    expect(spend(1)).toBe(0);
-    await clock.advance(1);
-    expect(spend(2)).toBe(1);
-  });
-
-  test("doesn't apply while nobody else wants quota, and those names hardly count against a client later", async () => {
-    isContested = false;
-    expect(spend(500)).toBe(500);
-    isContested = true;
-    expect(spend(1)).toBe(0);
-    await clock.advance(3000);
-    expect(spend(2)).toBe(1);
-  });
-
-  test("gives clients behind one address different retry times, each accurate and within a minute", async () => {
-    spend(20);
-    const retryTimesMs = Array.from({ length: 40 }, () => limit.refusal("a", "a")?.retryAfterMs ?? 0);
-    expect(retryTimesMs.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, n) => 3000 * (n + 1)));
-    expect(retryTimesMs.slice(20)).toEqual(retryTimesMs.slice(0, 20));
-    expect(limit.refused()).toBe(40);
-    await clock.advance(retryTimesMs[0] ?? 0);
-    expect(limit.refusal("a", "a")).toBeNull();
-  });
-
-  test("is separate for each client", () => {
-    spend(20);
-    expect(limit.refusal("b", "b")).toBeNull();
-    expect(limit.refusal("a", "a")?.code).toBe("rate_limited");
-  });
+  expect(limit.refused()).toBe(80);
+  await clock.advance(2999);
+  expect(limit.refusal("a", "a")?.code).toBe("rate_limited");
+  await clock.advance(1);
+  spend("a", 1);
+  expect(limit.refusal("a", "a")?.code).toBe("rate_limited");
 });
 
 test("an IPv4 address is one client, however it is written", () => {

@@ -1,112 +1,48 @@
-/** Event streams are limited in number and duration, and send nothing to clients that have gone. `test/service/stream.test.ts` tests what they send. */
-import { createServer, get, type Server } from "node:http";
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import express, { type Request, type Response } from "express";
+/** Event streams are limited in number and duration. `test/service/stream.test.ts` tests what they send. */
+import { createServer } from "node:http";
+import { expect, test } from "@jest/globals";
+import express from "express";
 import { z } from "zod";
 import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
-import { createEventStreams, type EventStream } from "../../src/http/event-stream.js";
+import { createEventStreams } from "../../src/http/event-stream.js";
 import { problemHandler } from "../../src/http/edge/problems.js";
 import { createMetrics } from "../../src/metrics.js";
-import { type OpenStream, openStream } from "../support/event-stream.js";
+import { openStream } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog, until } from "../support/service.js";
 
 const LONGEST_MS = 35_000;
 
-let clock: FakeClock;
-let server: Server;
-let port: number;
-/** The service's side of the streams. */
-let opened: EventStream[];
-let handle: (request: Request, response: Response) => void;
-let streams: ReturnType<typeof createEventStreams>;
-
-beforeEach(async () => {
-  clock = new FakeClock();
-  opened = [];
-  streams = createEventStreams({ longestMs: LONGEST_MS, clock });
+test("an event stream is refused while all clients together have five hundred, which end after their maximum duration", async () => {
+  const clock = new FakeClock();
+  const streams = createEventStreams({ longestMs: LONGEST_MS, clock });
   const log = recordingLog([]);
   const app = express();
   app.set("trust proxy", 1);
   app.use(requestContext(createAccessLog(log, createMetrics(), clock), clock));
-  handle = (request, response) => {
-    const stream = streams.open(request, response);
-    opened.push(stream);
-    stream.signal.addEventListener("abort", () => void stream.end());
-  };
   app.get("/", (request, response) => {
-    handle(request, response);
+    const stream = streams.open(request, response);
+    stream.signal.addEventListener("abort", () => void stream.end());
   });
-  app.use(
-    problemHandler(
-      log,
-      () => undefined,
-      () => Promise.resolve(),
-    ),
-  );
-  server = createServer(app);
-  await new Promise<void>((done) => {
-    server.listen(0, "127.0.0.1", done);
-  });
-  ({ port } = z.object({ port: z.int() }).parse(server.address()));
-});
+  const ignored = (): undefined => undefined;
+  app.use(problemHandler(log, ignored, async () => {}));
+  const server = createServer(app);
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  const open = (client: number) =>
+    openStream({ port }, "/", { "X-Forwarded-For": `198.51.${client >> 8}.${client & 255}` });
 
-afterEach(async () => {
+  const all = await Promise.all(Array.from({ length: 500 }, (_, client) => open(client)));
+  expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
+  const refused = await open(500);
+  expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "35"]);
+  await clock.advance(LONGEST_MS - 1);
+  expect(all.filter((stream) => stream.ended())).toEqual([]);
+  await clock.advance(1);
+  await until(() => all.every((stream) => stream.ended()), "the end of the streams");
+  expect((await open(500)).status).toBe(200);
+
   const closed = new Promise((done) => server.close(done));
   server.closeAllConnections();
   await closed;
-});
-
-/** Opens a stream as the client with this number. */
-function open(client = 0): Promise<OpenStream> {
-  return openStream({ port }, "/", { "X-Forwarded-For": `198.51.${client >> 8}.${client & 255}` });
-}
-
-describe("an event stream", () => {
-  test("ends after its maximum duration", async () => {
-    const stream = await open();
-    await clock.advance(LONGEST_MS - 1);
-    expect(opened[0]?.signal.aborted).toBe(false);
-    await clock.advance(1);
-    expect(opened[0]?.signal.aborted).toBe(true);
-    await stream.whole();
-  });
-
-  test("whose client has gone ends, keeps no timer and sends nothing more", async () => {
-    const stream = await open();
-    expect(clock.pending).toBe(2);
-    stream.hangUp();
-    await until(() => opened[0]?.signal.aborted === true);
-    expect(clock.pending).toBe(0);
-    opened[0]?.send({ event: "result", data: {} });
-    await opened[0]?.end();
-  });
-
-  test("isn't opened for a client that has gone", async () => {
-    const attempt = new Promise<unknown>((done) => {
-      handle = (request, response) => {
-        response.once("close", () => {
-          try {
-            done(streams.open(request, response));
-          } catch (error) {
-            done(error);
-          }
-        });
-        gone.destroy();
-      };
-    });
-    const gone = get({ port, path: "/" }).on("error", () => undefined);
-    expect(await attempt).toMatchObject({ code: "internal" });
-    expect(clock.pending).toBe(0);
-  });
-
-  test("is refused if all clients together have five hundred", async () => {
-    const all = await Promise.all(Array.from({ length: 500 }, (_, client) => open(client)));
-    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
-    const refused = await open(500);
-    expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "35"]);
-    await clock.advance(LONGEST_MS);
-    await until(() => opened.every(({ signal }) => signal.aborted));
-    await until(async () => (await open(500)).status === 200);
-  });
 });

@@ -1,12 +1,14 @@
-/** Which client goes first within a lane, and that visitors behind one address can't get in each other's way. */
+/** Who goes first in the line, who has to leave it, and that visitors behind one address can't get in each other's way. */
 import { describe, expect, test } from "@jest/globals";
-import * as fc from "fast-check";
+import { ServiceError } from "../../src/errors.js";
+import type { Lane } from "../../src/quota/lane.js";
 import type { Quota } from "../../src/quota/line.js";
 import { settle } from "../support/fake-clock.js";
 import {
   ask,
   memoryQuota,
   outcome,
+  pauseAll,
   refusalOf,
   refused,
   spend,
@@ -20,7 +22,7 @@ const PATIENT = { maxWaitMs: Infinity };
 
 function recorder(quota: Quota): {
   readonly order: string[];
-  run(who: TestRequest, name: string): Promise<unknown>;
+  run(who: TestRequest, name: string): Promise<number>;
 } {
   const order: string[] = [];
   return { order, run: (who, name) => quota.run(ask({ ...PATIENT, ...who }), async () => order.push(name)) };
@@ -141,33 +143,20 @@ describe("visitors who return without a reservation", () => {
 
 describe("people behind one address", () => {
   test("each get their own reservation, and are served when they return", async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 2, max: 6 }), async (people) => {
-        const { quota, clock } = memoryQuota(57);
-        for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
-        await settle();
-        const retryTimesMs: number[] = [];
-        for (let n = 0; n < people; n += 1) {
-          const request = ask({ client: "shared", queryKey: `name ${n}`, maxWaitMs: 4000 });
-          const refused = await refusalOf(quota.run(request, async () => n));
-          expect(refused.kept).toBe(true);
-          retryTimesMs.push(retryTimeMs(refused));
-        }
-        const returned = retryTimesMs.map(
-          (ms, n) =>
-            new Promise((done) => {
-              clock.after(ms, () => {
-                const request = ask({ client: "shared", queryKey: `name ${n}` });
-                done(outcome(quota.run(request, async () => "served")));
-              });
-            }),
-        );
-        await clock.advance(Math.max(...retryTimesMs) + 8000);
-        expect(await Promise.all(returned)).toEqual(retryTimesMs.map(() => "served"));
-        expect(quota.snapshot().lanes.exact).toMatchObject({ retried: people, retriedServed: people });
-      }),
-      { numRuns: 20 },
-    );
+    const { quota, clock } = memoryQuota(57);
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+    await settle();
+    const returned: Promise<unknown>[] = [];
+    for (let n = 0; n < 6; n += 1) {
+      const request = ask({ client: "shared", queryKey: `name ${n}`, maxWaitMs: 4000 });
+      const refusal = await refused(quota, request);
+      expect(refusal.kept).toBe(true);
+      const later = new Promise<void>((done) => clock.after(retryTimeMs(refusal), done));
+      returned.push(later.then(() => quota.run({ ...request, maxWaitMs: 8000 }, async () => "served")));
+    }
+    await clock.advance(WINDOW_MS + 8000);
+    expect(await Promise.all(returned)).toEqual(returned.map(() => "served"));
+    expect(quota.snapshot().lanes.exact).toMatchObject({ retried: 6, retriedServed: 6 });
   });
 
   test("don't take each other's reservation by making other requests at its second", async () => {
@@ -184,4 +173,118 @@ describe("people behind one address", () => {
     await clock.advance(8000);
     expect(await waiting).toBe("first");
   });
+});
+
+describe("a waiting request", () => {
+  test("leaves immediately if it can't be served in time any more because a more urgent one has come", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 5000);
+    const low = outcome(quota.run(ask({ lane: "search" }), async () => "low"));
+    const high = outcome(quota.run(ask({ lane: "checkout", client: "b" }), async () => "high"));
+    const cameAt = clock.monotonic();
+    const refusal = await refusalOf(low);
+    expect(clock.monotonic()).toBe(cameAt);
+    expect(refusal).toMatchObject({ retryAfterMs: WINDOW_MS, kept: false });
+    await clock.advance(8000);
+    expect(await high).toBe("high");
+  });
+
+  test("leaves when it is aborted, without spending anything", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 5000);
+    const gone = new AbortController();
+    let called = false;
+    const left = quota.run(ask({ signal: gone.signal }), async () => {
+      called = true;
+    });
+    const second = quota.run(ask({ client: "b" }), async () => "second").catch(() => "refused");
+    expect(await second).toBe("refused");
+    gone.abort();
+    await expect(left).rejects.toThrow("nobody waits");
+    const third = quota.run(ask({ client: "c" }), async () => "third");
+    await clock.advance(5000);
+    expect(await third).toBe("third");
+    expect(called).toBe(false);
+    expect(quota.snapshot().lanes.exact).toMatchObject({ left: 1, queued: 0, served: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
+  test("leaves immediately if a pause begins that is longer than it can wait", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 1000);
+    const waiting = refusalOf(quota.run(ask(), async () => 1));
+    await settle();
+    pauseAll(quota, 60_000);
+    expect((await waiting).retryAfterMs).toBe(60_000);
+  });
+});
+
+describe("the order", () => {
+  test("is by lane, then by arrival, and a waiting request can move to a more urgent lane", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    const { order, run } = recorder(quota);
+    let risingLane: Lane = "refresh";
+    const rising = ask({ queryKey: "rising", ...PATIENT });
+    const riser = {
+      ...rising.ask,
+      get lane() {
+        return risingLane;
+      },
+    };
+    const works = [quota.run({ ...rising, ask: riser }, async () => order.push("riser"))];
+    await clock.advance(1);
+    for (const client of ["exact 1", "exact 2"]) works.push(run({ client }, client));
+    works.push(run({ client: "checkout", lane: "checkout" }, "checkout"));
+    await settle();
+    risingLane = "checkout";
+    await clock.advance(OCCUPIED_MS * 4);
+    await Promise.all(works);
+    expect(order).toEqual(["riser", "checkout", "exact 1", "exact 2"]);
+  });
+
+  test("starves no lane while all of them want more than the budget", async () => {
+    const { quota, clock } = memoryQuota(57);
+    const lanes: readonly Lane[] = ["checkout", "exact", "search", "account", "refresh"];
+    const works: Promise<unknown>[] = [];
+    for (let n = 0; n < 60; n += 1)
+      for (const lane of lanes)
+        works.push(
+          outcome(quota.run(ask({ lane, client: `${lane} ${n}`, maxWaitMs: Infinity }), async () => n)),
+        );
+    await clock.advance(2 * OCCUPIED_MS - 1);
+    const { lanes: got } = quota.snapshot();
+    // Half of the calls for carts, every tenth for prices, the rest in the order of arrival.
+    expect(got.checkout.served).toBeGreaterThanOrEqual(57);
+    expect(got.refresh.served).toBeGreaterThanOrEqual(8);
+    for (const lane of ["exact", "search", "account"] as const)
+      expect(got[lane].served).toBeGreaterThanOrEqual(10);
+    expect(lanes.reduce((sum, lane) => sum + got[lane].served, 0)).toBe(114);
+    await clock.advance(OCCUPIED_MS * 4);
+    await Promise.all(works);
+  });
+
+  test("lets a suggestion be called only when nobody else waits", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    const { order, run } = recorder(quota);
+    const lanes = ["suggestion", "refresh", "search"] as const;
+    const works = lanes.map((lane) => run({ client: lane, lane }, lane));
+    await clock.advance(OCCUPIED_MS * 3);
+    await Promise.all(works);
+    expect(order).toEqual(["search", "refresh", "suggestion"]);
+  });
+});
+
+test("a call that was abandoned keeps its slot for an extra grace period", async () => {
+  const { quota, clock } = memoryQuota(1);
+  const gone = new ServiceError("upstream_timeout", "too slow");
+  await expect(quota.run(ask(), () => Promise.reject(gone))).rejects.toBe(gone);
+  await clock.advance(OCCUPIED_MS + WINDOW_MS / 6 - 1);
+  expect(quota.snapshot().used).toBe(1);
+  await clock.advance(1);
+  expect(quota.snapshot().used).toBe(0);
 });

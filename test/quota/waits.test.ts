@@ -5,19 +5,8 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
 import type { Lane } from "../../src/quota/lane.js";
-import type { QuotaRequest } from "../../src/quota/quota.js";
 import { settle } from "../support/fake-clock.js";
-import {
-  ask,
-  memoryQuota,
-  outcome,
-  pauseAll,
-  refusalOf,
-  refused,
-  retryTimeMs,
-  type TestQuota,
-  WINDOW_MS,
-} from "./support/asks.js";
+import { ask, memoryQuota, outcome, pauseAll, refused, retryTimeMs, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 import {
   counted,
@@ -32,8 +21,7 @@ const BUDGET = 57;
 
 describe.each([
   { load: 1, carts: 0, windows: 12 },
-  { load: 10, carts: 0, windows: 8 },
-  { load: 5, carts: 1 / 3, windows: 8 },
+  { load: 8, carts: 1 / 3, windows: 8 },
 ])("with visitors at $load and carts at $carts of the budget,", ({ load, carts, windows }) => {
   let result: WaitsResult;
   beforeAll(async () => {
@@ -49,7 +37,7 @@ describe.each([
 
   test("reservations are honoured", () => {
     const { claimed, served } = result.reservations;
-    if (load >= 1) expect(claimed).toBeGreaterThan(30);
+    expect(claimed).toBeGreaterThan(30);
     expect(served).toBeGreaterThanOrEqual(0.97 * claimed - 1);
   });
 
@@ -71,8 +59,7 @@ describe.each([
     const obedient = of("obedient").filter(({ lane }) => lane === "exact");
     const impatient = of("impatient");
     expect(servedWithin(obedient, 120_000)).toBeGreaterThanOrEqual(servedWithin(impatient, 120_000));
-    // With fewer, hardly anybody waits.
-    if (load >= 1) expect(meanWaitMs(obedient, 200_000)).toBeLessThanOrEqual(meanWaitMs(impatient, 200_000));
+    expect(meanWaitMs(obedient, 200_000)).toBeLessThanOrEqual(meanWaitMs(impatient, 200_000));
   });
 });
 
@@ -103,7 +90,7 @@ test.each([
   "a flood of visitors who never return and wait for $maxWaitMs ms uses a budget of $budget in $windowMs ms",
   async ({ budget, windowMs, maxWaitMs }) => {
     const windows = 4;
-    const { quota, clock } = memoryQuota(budget, { windowMs });
+    const { quota, clock } = memoryQuota(budget, windowMs);
     let late = 0;
     for (let n = 0; n < windows * 600; n += 1) {
       const call = async (): Promise<void> => {
@@ -115,14 +102,6 @@ test.each([
     expect(late / ((windows - 2) * budget)).toBeGreaterThanOrEqual(0.95);
   },
 );
-
-test("a reservation whose second falls into a pause of the upstream is moved to after it, and honoured then", async () => {
-  const pauses = [3, 5, 7].map((n) => ({ atMs: n * WINDOW_MS, forMs: WINDOW_MS / 2 + n * 2000 }));
-  const result = await waits({ budget: BUDGET, windows: 9, load: 2, carts: 1 / 3, pauses, seed: 58 });
-  const { claimed, served, moved } = result.reservations;
-  expect(moved).toBeGreaterThan(10);
-  expect(served).toBeGreaterThanOrEqual(0.95 * (claimed - moved) - 1);
-});
 
 describe("the users of one address", () => {
   test("have the whole budget if they are alone", async () => {
@@ -137,7 +116,7 @@ describe("the users of one address", () => {
   });
 
   test("leave others as much as one busy visitor does", async () => {
-    const windows = 16;
+    const windows = 10;
     const answered = async (behindOneAddress: number): Promise<number> => {
       const result = await waits({ budget: BUDGET, windows, load: 0.5, behindOneAddress, seed: 9 });
       expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
@@ -155,18 +134,15 @@ describe("the users of one address", () => {
 
 describe("a refusal", () => {
   /** A request that was refused with a reservation, just after a burst. */
-  async function reserved(): Promise<
-    TestQuota & { readonly request: QuotaRequest; readonly dueInMs: number }
-  > {
-    const test = memoryQuota(BUDGET);
-    for (let n = 0; n < 38; n += 1)
-      void outcome(test.quota.run(ask({ client: `burst ${n}` }), async () => n));
+  async function reserved() {
+    const { quota, clock } = memoryQuota(BUDGET);
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
     await settle();
-    for (let n = 0; n < 6; n += 1) await refused(test.quota, ask({ client: `before ${n}` }));
+    for (let n = 0; n < 6; n += 1) await refused(quota, ask({ client: `before ${n}` }));
     const request = ask({ client: "early", queryKey: "mine" });
-    const { kept, retryAfterMs = 0 } = await refusalOf(test.quota.run(request, async () => "served"));
+    const { kept, retryAfterMs: dueInMs = 0 } = await refused(quota, request);
     expect(kept).toBe(true);
-    return { ...test, request, dueInMs: retryAfterMs };
+    return { quota, clock, request, dueInMs };
   }
 
   test("is repeated unchanged for a visitor who returns too early once", async () => {
@@ -193,7 +169,8 @@ describe("a refusal", () => {
     await clock.advance(8000);
   });
 
-  test("with a reservation is honoured a second later if its holder's connection was lost during the wait at its second", async () => {
+  /** A reservation whose holder's connection was lost during the wait at its second, and a newcomer who waits since. */
+  async function lost() {
     const { quota, clock } = memoryQuota(1);
     await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
     const mine = ask({ client: "mine" });
@@ -208,6 +185,11 @@ describe("a refusal", () => {
     await expect(waiting).rejects.toBeDefined();
     expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 0, unclaimed: 0 });
     const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+    return { quota, clock, mine, newcomer };
+  }
+
+  test("with a reservation is honoured a second later if its holder's connection was lost during the wait at its second", async () => {
+    const { quota, clock, mine, newcomer } = await lost();
     await clock.advance(1000);
     const returned = outcome(quota.run(mine, async () => "served"));
     await clock.advance(8000);
@@ -217,16 +199,7 @@ describe("a refusal", () => {
   });
 
   test("with a reservation whose holder was lost and doesn't return delays others by little more than a second", async () => {
-    const { quota, clock } = memoryQuota(1);
-    await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
-    expect((await refused(quota, ask({ client: "mine" }))).kept).toBe(true);
-    await clock.advance(WINDOW_MS);
-    const hangUp = new AbortController();
-    const lost = quota.run(ask({ client: "mine", signal: hangUp.signal }), async () => "served");
-    lost.catch(() => undefined);
-    await settle();
-    hangUp.abort();
-    const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+    const { quota, clock, newcomer } = await lost();
     await clock.advance(2000);
     expect(await newcomer).toBe("served");
     await clock.advance(2000);
@@ -255,8 +228,7 @@ describe("a refusal", () => {
     await settle();
     const early = async (lane: Lane): Promise<boolean | undefined> => {
       const request = ask({ client: lane, queryKey: lane, lane, maxWaitMs: 0 });
-      expect((await refusalOf(quota.run(request, async () => 0))).kept).toBe(true);
-      expect((await refused(quota, request)).kept).toBe(true);
+      for (let times = 0; times < 2; times += 1) expect((await refused(quota, request)).kept).toBe(true);
       return (await refused(quota, request)).kept;
     };
     expect([await early("checkout"), await early("search"), await early("exact")]).toEqual([
@@ -299,13 +271,4 @@ test("a client isn't contested while its reservation is due", async () => {
   expect([quota.isContested("a"), quota.isContested("c")]).toEqual([false, true]);
   await clock.advance(WINDOW_MS);
   await waiting;
-});
-
-test("the wait after a cold start is at most a sixth longer than a window", async () => {
-  const rests = { windowMs: WINDOW_MS, slots: Array.from({ length: BUDGET }, () => null), pausedForMs: 0 };
-  const { quota } = memoryQuota(BUDGET, { rests });
-  const retryTimesMs: number[] = [];
-  for (let n = 0; n < 100; n += 1)
-    retryTimesMs.push(retryTimeMs(await refused(quota, ask({ client: `c ${n}` }))));
-  expect(Math.max(...retryTimesMs)).toBe(70_000);
 });

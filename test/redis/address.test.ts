@@ -4,48 +4,33 @@ import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { parseRedisAddress } from "../../src/redis/address.js";
 
-const plain = { tls: false, username: null, password: null, db: 0 };
-const local = { host: "127.0.0.1", port: 6379 };
+const plain = { tls: false, username: null, password: null, db: 0, at: { host: "127.0.0.1", port: 6379 } };
+const socket = { path: "/run/redis.sock" };
+const host = (name: string, port: number) => ({ host: name, port });
 
 describe("the Redis address", () => {
-  test.each([
-    ["redis://127.0.0.1", { ...plain, at: local }],
-    ["valkey://127.0.0.1:6379/", { ...plain, at: local }],
-    [
-      "rediss://cache.example:6380/3",
-      { ...plain, tls: true, db: 3, at: { host: "cache.example", port: 6380 } },
-    ],
-    ["valkeys://[::1]:7000", { ...plain, tls: true, at: { host: "::1", port: 7000 } }],
-    ["redis://:p%40ss@127.0.0.1", { ...plain, password: "p@ss", at: local }],
-    ["redis://app:a:b@127.0.0.1", { ...plain, username: "app", password: "a:b", at: local }],
-    ["/run/redis.sock", { ...plain, at: { path: "/run/redis.sock" } }],
-    ["unix:///run/redis.sock", { ...plain, at: { path: "/run/redis.sock" } }],
-    [
-      "unix://app:pw@/run/redis.sock",
-      { ...plain, username: "app", password: "pw", at: { path: "/run/redis.sock" } },
-    ],
+  test.each<[string, object]>([
+    ["redis://127.0.0.1", {}],
+    ["valkey://127.0.0.1:6379/", {}],
+    ["rediss://cache.example:6380/3", { tls: true, db: 3, at: host("cache.example", 6380) }],
+    ["valkeys://[::1]:7000", { tls: true, at: host("::1", 7000) }],
+    ["redis://:p%40ss@127.0.0.1", { password: "p@ss" }],
+    ["redis://app:a:b@127.0.0.1", { username: "app", password: "a:b" }],
+    ["/run/redis.sock", { at: socket }],
+    ["unix:///run/redis.sock", { at: socket }],
+    ["unix://app:pw@/run/redis.sock", { username: "app", password: "pw", at: socket }],
     [
       "redis+sentinel://app:pw@a:26379,b/main/2",
       {
-        tls: false,
         username: "app",
         password: "pw",
         db: 2,
-        at: {
-          sentinels: [
-            { host: "a", port: 26379 },
-            { host: "b", port: 26379 },
-          ],
-          name: "main",
-        },
+        at: { sentinels: [host("a", 26379), host("b", 26379)], name: "main" },
       },
     ],
-    [
-      "valkeys+sentinel://a:1/main",
-      { ...plain, tls: true, at: { sentinels: [{ host: "a", port: 1 }], name: "main" } },
-    ],
-  ])("%s is parsed", (text, address) => {
-    expect(parseRedisAddress(text)).toEqual({ ok: true, address });
+    ["valkeys+sentinel://a:1/main", { tls: true, at: { sentinels: [host("a", 1)], name: "main" } }],
+  ])("%s is parsed", (text, more) => {
+    expect(parseRedisAddress(text)).toEqual({ ok: true, address: { ...plain, ...more } });
   });
 
   test.each([

@@ -141,15 +141,8 @@ describe("a retail amount", () => {
 
   test("has a currency that is used for payments", () => {
     expect("AFN USD JPY KWD CLF XAF XCG".split(" ").map(currencyDigits)).toEqual([2, 2, 0, 3, 4, 0, 2]);
-    expect(["ZZZ", "XXX", "XAU", "XTS", "usd", "", "HRK"].map(currencyDigits)).toEqual([
-      null,
-      null,
-      null,
-      null,
-      null,
-      null,
-      null,
-    ]);
+    for (const other of ["ZZZ", "XXX", "XAU", "XTS", "usd", "", "HRK"])
+      expect(currencyDigits(other)).toBeNull();
   });
 
   test("is added up exactly, by currency", () => {

@@ -1,98 +1,37 @@
-/** What is remembered of premium names: the last decision, after a restart too, and nothing that shows what people search. */
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { readFileSync } from "node:fs";
+/** What is remembered of premium names over a restart. `test/shop/prices-change.test.ts` tests what visitors see of it. */
+import { expect, test } from "@jest/globals";
 import { join } from "node:path";
 import { parseDomainName } from "../../src/domain-name.js";
-import { createNameKinds, type NameKinds, savedNames } from "../../src/retail/name-kinds.js";
-import type { NameKind } from "../../src/retail/policy.js";
-import { createSavedFile, type SavedFile } from "../../src/saved-file.js";
+import { createNameKinds, savedNames } from "../../src/retail/name-kinds.js";
+import { createSavedFile } from "../../src/saved-file.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog, temporaryFolder } from "../support/service.js";
 
 const DAY_MS = 24 * 3_600_000;
-const [GOLD, SILVER] = ["gold", "silver"].map((label) => parseDomainName(`${label}.af`, [".af"], "domain"));
-if (GOLD === undefined || SILVER === undefined) throw new Error("these are names");
+const [gold, silver] = ["gold.af", "silver.af"].map((name) => parseDomainName(name, [".af"], "domain"));
+if (gold === undefined || silver === undefined) throw new Error("these are names");
 
-let folder: ReturnType<typeof temporaryFolder>;
-let clock: FakeClock;
-let file: SavedFile<{ key: string; askedAtMs: number }[]>;
-let names: NameKinds;
-
-const start = (): NameKinds => createNameKinds({ max: 100, file, clock, onChange: () => undefined });
-
-beforeEach(() => {
-  folder = temporaryFolder();
-  clock = new FakeClock();
-  file = createSavedFile({
+test("after a restart a name is what it was decided to be last, and no longer premium when that is 30 days ago", async () => {
+  const folder = temporaryFolder();
+  const clock = new FakeClock();
+  const file = createSavedFile({
     path: join(folder.path, "names.json"),
     shape: savedNames.unwrap(),
     source: () => "here",
     clock,
     log: recordingLog([]),
   });
-  names = start();
-});
-afterEach(async () => {
+  const start = () => createNameKinds({ max: 100, file, clock, onChange: () => undefined });
+  const before = start();
+  for (const name of [gold, silver]) before.note(name, { kind: "premium", askedAt: clock.monotonic() });
+  before.note(silver, { kind: "ordinary", askedAt: clock.monotonic() + 1 });
+  await file.saved();
+
+  const after = start();
+  await after.restore();
+  expect([gold, silver].map(after.of)).toEqual(["premium", "ordinary"]);
+  await clock.advance(30 * DAY_MS + 1);
+  expect(after.of(gold)).toBe("ordinary");
   await file.saved();
   folder.remove();
-});
-
-async function restart(): Promise<void> {
-  await file.saved();
-  names = start();
-  await names.restore();
-}
-
-const decided = (kind: NameKind, agoMs = 0, name = GOLD): void => {
-  names.note(name, { kind, askedAt: clock.monotonic() - agoMs });
-};
-
-test("a name is what the last check of it showed, in whatever order the answers arrive", () => {
-  decided("premium", 1_000);
-  expect(names.of(GOLD)).toBe("premium");
-  decided("ordinary", 2_000);
-  expect(names.of(GOLD)).toBe("premium");
-  decided("ordinary");
-  expect(names.of(GOLD)).toBe("ordinary");
-});
-
-test("a name that was never premium isn't remembered", () => {
-  decided("ordinary");
-  expect(names.last(GOLD)).toBeUndefined();
-});
-
-describe("after a restart", () => {
-  test("names are still premium, until they are 30 days old", async () => {
-    decided("premium");
-    decided("premium", 0, SILVER);
-    await restart();
-    expect([GOLD, SILVER].map(names.of)).toEqual(["premium", "premium"]);
-    await clock.advance(30 * DAY_MS + 1);
-    expect(names.of(GOLD)).toBe("ordinary");
-  });
-
-  test("a name that became ordinary is ordinary", async () => {
-    decided("premium", 1_000);
-    decided("ordinary");
-    await restart();
-    expect(names.of(GOLD)).toBe("ordinary");
-  });
-
-  test("a name is still premium if the clock was set back, until a later check", async () => {
-    decided("premium");
-    clock.stepWall(-DAY_MS);
-    await restart();
-    expect(names.of(GOLD)).toBe("premium");
-    await clock.advance(1);
-    decided("ordinary");
-    expect(names.of(GOLD)).toBe("ordinary");
-  });
-
-  test("the file doesn't contain the names", async () => {
-    decided("premium");
-    await restart();
-    const text = readFileSync(join(folder.path, "names.json"), "utf8");
-    expect(text).toContain("askedAtMs");
-    expect(text).not.toContain("gold");
-  });
 });

@@ -12,7 +12,6 @@ import {
   createPromises,
   newPromiseKey,
   parsePromiseKeys,
-  type PricePromise,
   type PromisedLine,
   type Promises,
 } from "../../src/retail/promise.js";
@@ -38,16 +37,12 @@ function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {
   };
 }
 
-function setup(keys: Secret | null = { current: () => key }) {
+function setup(keys: Secret = { current: () => key }) {
   const clock = new FakeClock();
-  const log: string[] = [];
-  const kept: PricePromise[] = [];
-  const keep = async (promise: PricePromise): Promise<void> => void kept.push(promise);
+  const log = recordingLog([]);
   return {
     clock,
-    log,
-    kept,
-    promises: createPromises({ keys, validMs: () => VALID_MS, keep, clock, log: recordingLog(log) }),
+    promises: createPromises({ keys, validMs: () => VALID_MS, keep: async () => {}, clock, log }),
   };
 }
 
@@ -126,14 +121,6 @@ describe("a promise", () => {
       { numRuns: 60 },
     );
   });
-
-  test("isn't signed without lines or without a key", () => {
-    expect(setup().promises.sign([], VALID_MS)).toBeNull();
-    const without = setup(null);
-    expect(without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
-    expect(without.promises.publicKeys()).toEqual({ keys: [] });
-    expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
-  });
 });
 
 describe("the keys", () => {
@@ -152,36 +139,6 @@ describe("the keys", () => {
     expect(decoded(signed(promises, line("26.99", "20.21")).jws, 0)["kid"]).toBe(keys[0]?.kid);
     const alone = setup({ current: () => last }).promises.publicKeys().keys;
     expect(keys[2]).toEqual(alone[0]);
-  });
-
-  test("that were replaced stay published as long as one of their promises is valid", async () => {
-    let text = key;
-    const { promises, clock, log } = setup({ current: () => text });
-    const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
-    const [former] = kids();
-    const last = signed(promises, line("26.99", "20.21"));
-    text = newPromiseKey();
-    const next = signed(promises, line("26.99", "20.21"));
-    expect(kids()).toEqual([decoded(next.jws, 0)["kid"], former]);
-    expect(kids()[0]).not.toBe(former);
-    await clock.advance(VALID_MS - 1);
-    await expect(verified(promises, last.jws, clock)).resolves.toBeDefined();
-    // Longer by the time that another replica may lag behind.
-    await clock.advance(120_000);
-    expect(kids()).toHaveLength(2);
-    await clock.advance(1);
-    expect(kids()).toEqual([decoded(next.jws, 0)["kid"]]);
-    expect(log.join()).toContain("promise.key.changed");
-  });
-
-  test("that can't be parsed leave the last good ones in use, and aren't quoted in the log", () => {
-    let text = key;
-    const { promises, log } = setup({ current: () => text });
-    const before = promises.publicKeys();
-    text = `${key.slice(0, 60)}\n-----END PRIVATE KEY-----`;
-    signed(promises, line("26.99", "20.21"));
-    expect(promises.publicKeys()).toEqual(before);
-    expect(log.join()).not.toContain(key.slice(30, 60));
   });
 
   const pem = { type: "pkcs8", format: "pem" } as const;

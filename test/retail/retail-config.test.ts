@@ -125,21 +125,13 @@ describe("the shop", () => {
     expect(configOf(withShop("{}")).shop).toEqual(configOf(CONTRACT_EXAMPLE).shop);
   });
 
+  const address = "must be an https URL, or a path on the same host such as /terms";
   test.each([
     ['{ name: "" }', "shop.name: must be 1 to 60 characters on one line"],
     ["{ name: { en: Names, fa: نام‌ها } }", "shop.name.ps: is missing"],
-    [
-      "{ logo: 'javascript:alert(1)' }",
-      "shop.logo: must be an https URL, or a path on the same host such as /terms",
-    ],
-    [
-      "{ logo: //cdn.af/x.svg }",
-      "shop.logo: must be an https URL, or a path on the same host such as /terms",
-    ],
-    [
-      "{ links: { terms: 'https://b.af; img-src *' } }",
-      "shop.links.terms: must be an https URL, or a path on the same host such as /terms",
-    ],
+    ["{ logo: 'javascript:alert(1)' }", `shop.logo: ${address}`],
+    ["{ logo: //cdn.af/x.svg }", `shop.logo: ${address}`],
+    ["{ links: { terms: 'https://b.af; img-src *' } }", `shop.links.terms: ${address}`],
     ["{ contact: { email: help } }", "shop.contact.email: must be an e-mail address"],
   ])("written as %s is a fault", (shop, fault) => {
     expect(parseRetailConfig(withShop(shop))).toEqual({ ok: false, faults: [fault] });

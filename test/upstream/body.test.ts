@@ -1,10 +1,38 @@
 /** Bodies are read strictly: numbers as they were written, no contradictory fields, and nothing that isn't JSON in UTF-8. */
-import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { readFileSync } from "node:fs";
+import { brotliCompressSync, deflateSync, gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "@jest/globals";
 import { parseJson, readBody, WrittenNumber } from "../../src/upstream/body.js";
-import { jsonSuite } from "./support/json-suite.js";
 
 const MISREAD = expect.objectContaining({ fault: expect.objectContaining({ code: "upstream_contract" }) });
+
+/** A document of JSONTestSuite, read from its archive. */
+interface JsonDocument {
+  /** `y_…` must parse, `n_…` must not, `i_…` may. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+const BLOCK = 512;
+
+function jsonSuite(): JsonDocument[] {
+  const archive = new URL("../corpora/JSONTestSuite-test_parsing.tar.gz", import.meta.url);
+  const tar = gunzipSync(readFileSync(archive));
+  const documents: JsonDocument[] = [];
+  for (let at = 0; at + BLOCK <= tar.length;) {
+    const path = textAt(tar, at, 100);
+    const size = Number.parseInt(textAt(tar, at + 124, 12), 8) || 0;
+    const start = at + BLOCK;
+    const name = /^test_parsing\/([yni]_.+\.json)$/.exec(path)?.[1];
+    if (name !== undefined) documents.push({ name, bytes: tar.subarray(start, start + size) });
+    at = start + Math.ceil(size / BLOCK) * BLOCK;
+  }
+  return documents;
+}
+
+function textAt(bytes: Buffer, at: number, length: number): string {
+  return bytes.toString("latin1", at, at + length).replace(/\0.*$/s, "");
+}
 
 describe("a number", () => {
   test.each(["84.00", "1.25E-3", "20.2149999999999999999"])("%s keeps its digits", (text) => {

@@ -1,10 +1,15 @@
 /** The client against an upstream that misbehaves in every way: it fails in time, with our own errors, and the next call succeeds. */
-import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
+import { parseDomainName } from "../../src/domain-name.js";
 import type { ErrorCode } from "../../src/errors.js";
-import type { Values } from "./support/bench.js";
+import { serving, traceIn } from "../../src/request-ids.js";
+import type { Upstream } from "../../src/upstream/operations.js";
+import { createTransport } from "../../src/upstream/transport.js";
+import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { freePort } from "../support/free-port.js";
 import {
   ACTIVE,
   ask,
@@ -15,21 +20,7 @@ import {
   KABUL,
   refusalOf,
 } from "./support/bench.js";
-import { closed, listening } from "./support/sockets.js";
-import {
-  answer,
-  drip,
-  flood,
-  head,
-  json,
-  type Play,
-  raw,
-  startStub,
-  type Stub,
-  success,
-  thenEnd,
-  thenReset,
-} from "./support/stub.js";
+import { answer, flood, head, json, type Play, startStub, type Stub, success } from "./support/stub.js";
 
 const MIB = 1024 * 1024;
 const PRICED = { status: "available", wholesale: { kind: "wholesale", amount: "12.34", currency: "USD" } };
@@ -46,8 +37,8 @@ beforeEach(() => {
 
 afterAll(() => stub.close());
 
-function check(upstream: Values): Promise<unknown> {
-  return upstream.check(ask(), KABUL, 1);
+async function check(upstream: Upstream): Promise<unknown> {
+  return (await upstream.check(ask(), KABUL, 1)).value;
 }
 
 interface BadAnswer {
@@ -63,7 +54,6 @@ async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promi
   const error = await refusalOf(check(bench.upstream));
   expect(error.code).toBe(code);
   expectNothingRevealed(error, bench.lines);
-  expect(bench.calls).toHaveLength(1);
   expect(bench.upstream.health()).toMatchObject({ lastSuccessAt: null });
   expect(bench.upstream.health().lastFailureAt).not.toBeNull();
   await expect(check(bench.upstream)).resolves.toEqual(PRICED);
@@ -72,7 +62,7 @@ async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promi
 }
 
 describe("a request", () => {
-  const operations: [string, (upstream: Values) => Promise<unknown>, string, string, string][] = [
+  const operations: [string, (upstream: Upstream) => Promise<unknown>, string, string, string][] = [
     [
       "a check",
       (upstream) => upstream.check(ask(), KABUL, 2),
@@ -88,7 +78,13 @@ describe("a request", () => {
       '{"tld":".com.af","action":"renewal","years":3}',
     ],
     ["the list", (upstream) => upstream.domains(ask()), "GET", "/api/v1/domains", ""],
-    ["one domain", (upstream) => upstream.domain(ask(), KABUL), "GET", "/api/v1/domains/kabul.af", ""],
+    [
+      "one domain",
+      (upstream) => upstream.domain(ask(), parseDomainName("کابل.af", [".af"], "domain")),
+      "GET",
+      "/api/v1/domains/xn--mgbc8fxs.af",
+      "",
+    ],
     ["the balance", (upstream) => upstream.balance(ask()), "GET", "/api/v1/account/balance", ""],
     ["the tier", (upstream) => upstream.tier(ask()), "GET", "/api/v1/account/tier", ""],
   ];
@@ -118,14 +114,6 @@ describe("a request", () => {
     },
   );
 
-  test("contains a Unicode name as A-labels", async () => {
-    const { upstream } = createBench({ baseUrl: stub.url });
-    stub.next(answer(404, ""));
-    const name = { ...KABUL, ascii: "xn--mgbcd4a2b0d2b.af" };
-    await expect(upstream.domain(ask(), name)).resolves.toBeNull();
-    expect(stub.seen[0]?.path).toBe("/api/v1/domains/xn--mgbcd4a2b0d2b.af");
-  });
-
   test.each([".", "../account/balance", "a?b"])(
     "with a path that would be normalized is never sent (%j)",
     async (ascii) => {
@@ -136,6 +124,21 @@ describe("a request", () => {
       expect(stub.seen).toHaveLength(0);
     },
   );
+
+  test("isn't sent once its permit has expired, and no connection is made for it", async () => {
+    let answered = 0;
+    const transport = createTransport({ baseUrl: stub.url, timeoutMs: 2000, clock: systemClock });
+    const send = (isValid: boolean) =>
+      transport.send(
+        { role: "active", ...ACTIVE, fingerprint: "abc" },
+        { method: "GET", path: "/api/v1/account/tier" },
+        { isValid: () => isValid, answered: () => (answered += 1) },
+      );
+    await expect(send(false)).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect([stub.sockets.length, answered]).toEqual([0, 0]);
+    await send(true);
+    expect([stub.sockets.length, answered]).toEqual([1, 1]);
+  });
 
   test("has its own connection", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
@@ -170,93 +173,86 @@ describe("a request", () => {
   });
 });
 
-describe("a redirect", () => {
-  test.each([302, 307])(
-    "with status %i to another host is a failure, and that host is never called",
-    async (status) => {
-      const elsewhere = await startStub(success(AVAILABLE));
-      await expectFailure({
-        code: "upstream_failed",
-        play: answer(status, "marrow", { Location: `${elsewhere.url}/marrow` }),
-      });
-      expect(elsewhere.sockets).toHaveLength(0);
-      await elsewhere.close();
-    },
-  );
-});
+describe("a valid traceparent", () => {
+  const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const PARENT_ID = "00f067aa0ba902b7";
 
-const OK_HEAD = head(200, {
-  "Content-Type": "application/json",
-  "Content-Length": "500",
-  "X-Marrow": "marrow",
-});
-
-describe("a connection", () => {
-  test.each<[string, Play]>([
-    ["silence", () => {}],
-    ["silence in the middle of the body", raw(`${OK_HEAD}{"success":`)],
-    ["an endless body without a length", drip(" ", 50, head(200, {}))],
-    ["an unsolicited upgrade", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
-  ])("with %s times out at the deadline", async (_what, play) => {
-    const { answered } = await expectFailure({ code: "upstream_timeout", timeoutMs: 300, play });
-    expect(answered).toEqual([false, true]);
+  test.each([
+    [`00-${TRACE_ID}-${PARENT_ID}-01`, true],
+    [`00-${TRACE_ID}-${PARENT_ID}-00`, false],
+    [`cc-${TRACE_ID}-${PARENT_ID}-01-what-the-future-will-be-like`, true],
+  ])("such as %s is read", (field, isSampled) => {
+    expect(traceIn(field)).toEqual({ id: TRACE_ID, isSampled });
   });
 
-  test.each<[string, Play]>([
-    ["a reset before the head", thenReset("")],
-    ["a reset in the middle of the body", thenReset(`${OK_HEAD}{"success":true,"marrow":`)],
-    ["an end in the middle of the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
-    ["another protocol than HTTP", raw("SSH-2.0-marrow\r\n\r\n")],
-    ["endless headers", flood(50 * MIB, "HTTP/1.1 200 OK\r\nX-Marrow: ")],
-    [
-      "a length that cuts the body short",
-      raw(head(200, { "Content-Length": "30" }) + JSON.stringify({ success: true, data: AVAILABLE })),
-    ],
-  ])("with %s is a failure", async (_what, play) => {
-    const { answered } = await expectFailure({ code: "upstream_failed", play });
-    expect(answered).toEqual([false, true]);
+  test.each([
+    undefined,
+    "",
+    `00-${TRACE_ID}-${PARENT_ID}-01-more`,
+    `00-${"0".repeat(32)}-${PARENT_ID}-01`,
+    `00-${TRACE_ID}-${"0".repeat(16)}-01`,
+    `ff-${TRACE_ID}-${PARENT_ID}-01`,
+    `00-${TRACE_ID}-${PARENT_ID}-01\n`,
+  ])("isn't %j, which is ignored", (field) => {
+    expect(traceIn(field)).toBeNull();
   });
 
-  test("to a closed port is a failure", async () => {
-    const server = createServer();
-    const port = await listening(server);
-    await closed(server, []);
-    const { upstream, lines } = createBench({ baseUrl: `http://127.0.0.1:${port}` });
+  test("is continued upstream with a parent id of our own, with the request's id", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    for (const flags of ["01", "00", "01"]) {
+      const ids = { requestId: "r-1", trace: traceIn(`00-${TRACE_ID}-${PARENT_ID}-${flags}`) };
+      await serving(ids, () => check(upstream));
+    }
+    const sent = stub.seen.map(({ headers }) => headers.get("traceparent") ?? "");
+    const form = new RegExp(`^00-${TRACE_ID}-([0-9a-f]{16})-(0[01])$`);
+    expect(sent.map((field) => form.exec(field)?.[2])).toEqual(["01", "00", "01"]);
+    expect(new Set([PARENT_ID, ...sent.map((field) => form.exec(field)?.[1])]).size).toBe(4);
+    expect(stub.seen[0]?.headers.get("x-request-id")).toBe("r-1");
+  });
+});
+
+describe("an upstream that breaks the rules", () => {
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
+  });
+  afterAll(() => sandbox.close());
+
+  test.each<[string, ErrorCode]>([
+    ["silence-before-head", "upstream_timeout"],
+    ["silence-in-body", "upstream_timeout"],
+    ["drip-body", "upstream_timeout"],
+    ["switching-protocols", "upstream_timeout"],
+    ["reset-before-head", "upstream_failed"],
+    ["reset-in-body", "upstream_failed"],
+    ["end-in-body", "upstream_failed"],
+    ["no-http", "upstream_failed"],
+    ["headers-endless", "upstream_failed"],
+    ["length-short", "upstream_failed"],
+    ["html-200", "upstream_contract"],
+    ["json-truncated", "upstream_contract"],
+    ["gzip-truncated", "upstream_contract"],
+  ])("by %s causes %s, and the next call succeeds", async (fault, code) => {
+    const { upstream, answered } = createBench({
+      baseUrl: sandbox.url,
+      timeoutMs: code === "upstream_timeout" ? 300 : 3000,
+      credential: sandbox.credential(),
+    });
+    sandbox.control.setFault("check", { fault, calls: 1, ms: 50 });
+    expect((await refusalOf(check(upstream))).code).toBe(code);
+    await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
+    expect(answered).toEqual([code === "upstream_contract", true]);
+  });
+
+  test("and doesn't listen is a failure", async () => {
+    const { upstream, lines } = createBench({ baseUrl: `http://127.0.0.1:${await freePort()}` });
     const error = await refusalOf(check(upstream));
     expect(error.code).toBe("upstream_failed");
     expectNothingRevealed(error, lines);
   });
-
-  test("with bytes after the answer never makes them part of the next answer", async () => {
-    const whole = JSON.stringify({ success: true, data: AVAILABLE });
-    const forged = JSON.stringify({
-      success: true,
-      data: { ...AVAILABLE, pricing: { amount: "0.01", currency: "USD" } },
-    });
-    const respond = (body: string): string =>
-      head(200, { "Content-Length": String(body.length), Connection: "keep-alive" }) + body;
-    await expectFailure({ code: "upstream_failed", play: raw(`${respond(whole)}marrow`) });
-    const { upstream } = createBench({ baseUrl: stub.url });
-    stub.next(raw(respond(whole) + respond(forged)), (socket) => {
-      socket.write(respond(whole), () => setTimeout(() => socket.write(respond(forged)), 5));
-    });
-    for (let call = 0; call < 3; call += 1) await expect(check(upstream)).resolves.toEqual(PRICED);
-    expect(new Set(stub.sockets).size).toBe(stub.seen.length);
-  });
 });
 
 describe("a body", () => {
-  const whole = JSON.stringify({ success: true, data: AVAILABLE });
-
-  test.each<[string, Play]>([
-    ["HTML and status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
-    ["truncated JSON", answer(200, whole.slice(0, -5))],
-    ["truncated gzip", answer(200, gzipSync(whole).subarray(0, -9), { "Content-Encoding": "gzip" })],
-  ])("with %s violates the contract", async (_what, play) => {
-    const { answered } = await expectFailure({ code: "upstream_contract", play });
-    expect(answered).toEqual([true, true]);
-  });
-
   test("that is a gzip bomb is rejected without using much memory", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MIB, 0x20));
     expect(bomb.length).toBeLessThan(MIB);
@@ -281,20 +277,11 @@ describe("a body", () => {
 });
 
 describe("a status", () => {
-  test.each([201, 304, 404, 503])("of %i is a failure, whatever the body", async (status) => {
-    const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
+  test.each([201, 302, 304, 404, 503])("of %i is a failure, whatever the body", async (status) => {
+    const body = status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
     const bench = await expectFailure({ code: "upstream_failed", play: answer(status, body) });
     expect(bench.pausesMs).toEqual([]);
     expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
-  });
-
-  test("of 404 or 403 for a domain means that the domain isn't managed", async () => {
-    const { upstream, credentials } = createBench({ baseUrl: stub.url });
-    for (const status of [404, 403]) {
-      stub.next(answer(status, "marrow"));
-      await expect(upstream.domain(ask(), KABUL)).resolves.toBeNull();
-    }
-    expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
   test.each<[string, number, Readonly<Record<string, string>>]>([
@@ -318,27 +305,16 @@ describe("a status", () => {
   });
 });
 
-describe("an error with an ambiguous status", () => {
-  const refusal = (code: string) => ({ success: false, error: { code, message: "marrow" } });
-
-  test.each<[string, Play]>([
-    ["a 403 with its code", json(refusal("rate_limit_exceeded"), 403)],
-    ["a 503 from a proxy", answer(503, "<h1>Too Many Requests</h1>", { "Content-Type": "text/html" })],
-    [
-      "a 403 in gzip",
-      answer(403, gzipSync(JSON.stringify(refusal("throttled"))), { "Content-Encoding": "gzip" }),
-    ],
-  ])("such as %s is a rate limit, which pauses the credential but doesn't refuse it", async (_what, play) => {
-    const bench = createBench({ baseUrl: stub.url, standby: true });
-    for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
-      stub.next(play);
-      const error = await refusalOf(call(bench.upstream));
-      expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: 60_000 });
-      expectNothingRevealed(error, bench.lines);
-    }
-    expect(bench.pausesMs).toEqual([60_000, 60_000]);
-    expect(stub.seen).toHaveLength(2);
-    expect(bench.credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
+describe("a rate limit", () => {
+  test("is recognized in a compressed 403, and pauses the credential but doesn't refuse it", async () => {
+    const { upstream, pausesMs, credentials, lines } = createBench({ baseUrl: stub.url });
+    const body = JSON.stringify({ success: false, error: { code: "throttled", message: "marrow" } });
+    stub.next(answer(403, gzipSync(body), { "Content-Encoding": "gzip" }));
+    const error = await refusalOf(upstream.domain(ask(), KABUL));
+    expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: 60_000 });
+    expectNothingRevealed(error, lines);
+    expect(pausesMs).toEqual([60_000]);
+    expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
   test("has its Retry-After date compared with the upstream's own Date, if it sends one", async () => {
@@ -357,40 +333,25 @@ describe("an error with an ambiguous status", () => {
   });
 });
 
-describe("a number in a quote", () => {
-  const quoteOf = async (amount: string): Promise<unknown> => {
-    const { upstream } = createBench({ baseUrl: stub.url });
-    stub.next(answer(200, `{"success":true,"data":{"amount":${amount},"currency":"USD"}}`));
-    return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
-  };
-
-  test("is the price digit by digit, and isn't accepted if it is ambiguous", async () => {
-    expect(await quoteOf("20.2")).toEqual({ kind: "wholesale", amount: "20.20", currency: "USD" });
-    for (const written of ["84", "20.210000000000001", "2.021e1"])
-      expect((await refusalOf(quoteOf(written))).code).toBe("upstream_contract");
-  });
-});
-
 describe("an answer with the credential in a text that is shown", () => {
   const escaped = (text: string): string =>
     text.replaceAll(/./g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
 
-  test.each<[string, (upstream: Values) => Promise<unknown>, (text: string) => object]>([
-    ["a tier", (upstream) => upstream.tier(ask()), (text) => ({ current_tier: `Tier ${text}` })],
-  ])("such as %s violates the contract", async (_what, call, data) => {
+  test("violates the contract", async () => {
+    const data = (text: string) => ({ current_tier: `Tier ${text}` });
     const credential = { key: "Active-Key-7F3A", secret: "S3cret-0F-Our-Own" };
     const { upstream, lines } = createBench({ baseUrl: stub.url, credential });
     for (const part of [credential.key, credential.secret]) {
       const plain = JSON.stringify({ success: true, data: data(part) });
       for (const body of [plain, plain.replace(part, escaped(part))]) {
         stub.next(answer(200, body));
-        const error = await refusalOf(call(upstream));
+        const error = await refusalOf(upstream.tier(ask()));
         expect(error.code).toBe("upstream_contract");
         expect(lines.join().toLowerCase()).not.toContain(part.toLowerCase());
       }
     }
     stub.next(json({ success: true, data: data("ordinary-text") }));
-    expect(JSON.stringify(await call(upstream))).toContain("ordinary-text");
+    expect(JSON.stringify(await upstream.tier(ask()))).toContain("ordinary-text");
   });
 
   test("doesn't confirm a visitor's guess of the key, because a check has no such text", async () => {

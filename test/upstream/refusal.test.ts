@@ -1,7 +1,11 @@
-/** What a refusal means, however it is worded. A search for a name can't inject such words into it. */
+/**
+ * What a refusal means, however it is worded, and how long to wait after it. A search for a name can't inject such words into it. Retry-After is
+ * parsed strictly by its grammar, and the result is clamped.
+ */
 import { describe, expect, test } from "@jest/globals";
 import { parseDomainName } from "../../src/domain-name.js";
 import { meaningOf, type Meaning, type Refusal } from "../../src/upstream/refusal.js";
+import { retryAfterMs } from "../../src/upstream/retry-after.js";
 import { KABUL } from "./support/bench.js";
 
 function meaning(status: number, body: unknown, more: Partial<Refusal> = {}): Meaning {
@@ -141,4 +145,36 @@ test("an error of any size or depth is classified, but only its beginning is exa
   expect(meaning(503, [...wide, "rate limit"])).toBe("failure");
   expect(meaning(503, { error: { code: "rate_limited" }, wide })).toBe("limit");
   expect(meaning(503, { deep, error: { code: "rate_limited" } })).toBe("limit");
+});
+
+describe("Retry-After", () => {
+  const NOW = Date.UTC(2026, 2, 20, 12);
+
+  test.each<[unknown, number]>([
+    ["5", 5000],
+    ["0", 1000],
+    ["301", 300_000],
+    ["999999999999999", 300_000],
+    ["Fri, 20 Mar 2026 12:00:45 GMT", 45_000],
+    ["Fri, 20 Mar 2026 11:00:00 GMT", 1000],
+    ["Fri, 20 Mar 2126 12:00:00 GMT", 300_000],
+  ])("%j is %i ms", (header, ms) => {
+    expect(retryAfterMs(header, NOW)).toBe(ms);
+  });
+
+  test.each<[unknown]>([
+    [undefined],
+    [5],
+    [""],
+    ["-1"],
+    ["1.5"],
+    ["0x10"],
+    ["5 s"],
+    ["soon"],
+    ["2026-03-20T12:00:45Z"],
+    ["Fri, 20 Mar 2026 12:00:45 +0000"],
+    ["Fri, 99 Mar 2026 12:00:45 GMT"],
+  ])("%j is invalid, so the wait is a minute", (header) => {
+    expect(retryAfterMs(header, NOW)).toBe(60_000);
+  });
 });

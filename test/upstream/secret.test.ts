@@ -1,5 +1,5 @@
-/** Secret files that are changed, swapped or deleted while the service runs. */
-import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+/** Secret files that are changed or swapped while the service runs. */
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -53,27 +53,5 @@ describe("a secret", () => {
     renameSync(join(directory, "swap"), path);
     await clock.advance(1000);
     expect(secret.current()).toBe("second");
-  });
-
-  test("keeps its last good value while the file is missing or empty", async () => {
-    writeFileSync(path, "first");
-    const secret = fileSecret(path, clock);
-    unlinkSync(path);
-    await clock.advance(1000);
-    expect(secret.current()).toBe("first");
-    for (const empty of ["", "\n"]) {
-      writeFileSync(path, empty);
-      await clock.advance(1000);
-      expect(secret.current()).toBe("first");
-    }
-    writeFileSync(path, "second");
-    await clock.advance(1000);
-    expect(secret.current()).toBe("second");
-  });
-
-  test("that is missing or empty at startup is rejected", () => {
-    expect(() => fileSecret(path, clock)).toThrow();
-    writeFileSync(path, "\n");
-    expect(() => fileSecret(path, clock)).toThrow();
   });
 });

@@ -39,6 +39,15 @@ function refusal(retryAfter: string, status = 429): Answer {
   return json(body, status, { "Retry-After": retryAfter, "x-request-id": "r1" });
 }
 
+const cutOff: Answer = (response) => {
+  response.destroy();
+};
+const proxysPage =
+  (status: number): Answer =>
+  (response) => {
+    response.writeHead(status).end("<h1>Bad");
+  };
+
 /** A stream of pieces, each in its own chunk. The connection is then ended, cut or left open. */
 function stream(pieces: readonly string[], ending: "end" | "cut" | "open" = "end"): Answer {
   return (response) => {
@@ -105,8 +114,8 @@ describe("a request", () => {
   });
 
   test.each([
-    ["a restart cuts the connection", (response: ServerResponse) => response.destroy()],
-    ["a proxy answers", (response: ServerResponse) => response.writeHead(503).end("<h1>Bad")],
+    ["a restart cuts the connection", cutOff],
+    ["a proxy answers", proxysPage(503)],
   ])("is repeated after a second if the service can't be reached and %s", async (_what, answer) => {
     answers = [answer, json({ asOf: "now", prices: [] })];
     const waits: (number | string)[] = [];
@@ -140,21 +149,11 @@ describe("a request", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test.each([
-    [
-      "a proxy's page",
-      (response: ServerResponse) => response.writeHead(500).end("<h1>Bad"),
-      "unreadable",
-      500,
-    ],
-    [
-      "a proxy's page in place of the service",
-      (response: ServerResponse) => response.writeHead(502).end("<h1>Bad"),
-      "unreachable",
-      502,
-    ],
-    ["text instead of JSON", (response: ServerResponse) => response.end("OK"), "unreadable", 0],
-    ["a cut connection", (response: ServerResponse) => response.destroy(), "unreachable", 0],
+  test.each<[string, Answer, string, number]>([
+    ["a proxy's page", proxysPage(500), "unreadable", 500],
+    ["a proxy's page in place of the service", proxysPage(502), "unreachable", 502],
+    ["text instead of JSON", (response) => response.end("OK"), "unreadable", 0],
+    ["a cut connection", cutOff, "unreachable", 0],
   ])("that gets %s fails with a problem, too", async (_what, answer, code, status) => {
     answers = [answer];
     expect(await problemOf(createClient({ baseUrl, attempts: 1 }).prices())).toMatchObject({ code, status });
@@ -285,7 +284,7 @@ describe("a streamed search", () => {
 
   test("continues if the first reconnect fails, too", async () => {
     const cut = stream(["retry: 0\n\n", result("a.af", "1")], "cut");
-    answers = [cut, (response) => response.destroy(), stream([result("b.af"), done])];
+    answers = [cut, cutOff, stream([result("b.af"), done])];
     expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
       "a.af",
       "b.af",

@@ -92,18 +92,6 @@ test("a retry that becomes due while a page is frozen is made when it continues,
   expect(await answer).toEqual({ prices: [] });
 });
 
-test("a call still ends when its time has passed", async () => {
-  answers = [silent];
-  let problem: unknown;
-  client.prices({}, { timeoutMs: 2_500 }).catch((error: unknown) => {
-    problem = error;
-  });
-  await timers.tickAsync(2_499);
-  expect(problem).toBeUndefined();
-  await timers.tickAsync(1);
-  expect(problem).toMatchObject({ code: "unreachable" });
-});
-
 describe("a cart", () => {
   const item = { domain: "kabul.af", action: "registration" } as const;
   let seen: unknown[];

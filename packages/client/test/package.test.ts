@@ -80,7 +80,9 @@ test.each([
 });
 
 test("the examples compile strictly", async () => {
-  await run(process.execPath, [COMPILER, "-p", join(CLIENT, "examples")]);
+  // With the compiler of this project, which is several times as fast.
+  const compiler = join(CLIENT, "../../node_modules/typescript/bin/tsc");
+  await run(process.execPath, [compiler, "-p", join(CLIENT, "examples")]);
 });
 
 const program = `

@@ -32,6 +32,7 @@ function config(env: Readonly<Record<string, string>> = {}): Config {
   return read.config;
 }
 
+const CONFIG = config();
 const sourceOf = ({ key, secret }: Credential) => ({ key: fixedSecret(key), secret: fixedSecret(secret) });
 
 /** What the answers to the resellers contain, and what the probe asks about. */
@@ -46,7 +47,7 @@ const PRIVATE = new RegExp(
 async function probeWith(
   shapes: ShapeChoice,
   reseller = "demo",
-  settings = config(),
+  settings = CONFIG,
   prepare?: (credential: Credential) => void,
 ) {
   sandbox.control.setShapes(shapes);
@@ -227,7 +228,7 @@ describe("a refusal", () => {
     ...OPEN_POINTS.credentialStatus.settings.map((setting) => ["credentialStatus", setting] as const),
     ...OPEN_POINTS.accessStatus.settings.map((setting) => ["accessStatus", setting] as const),
   ])("of the credential is recognized by %s %s, after one call", async (name, setting) => {
-    const { result, stats } = await probeWith({ [name]: setting }, "demo", config(), ({ key }) => {
+    const { result, stats } = await probeWith({ [name]: setting }, "demo", CONFIG, ({ key }) => {
       if (name === "credentialStatus") sandbox.control.revoke(key);
       else sandbox.control.setAllowlist(key, ["192.0.2.1"]);
     });
@@ -240,7 +241,7 @@ describe("a refusal", () => {
 
   test.each(OPEN_POINTS.inputStatus.settings)("of a term with status %i is reported", async (inputStatus) => {
     const catalog = [{ tld: ".gov.af", scripts: ["latin"] as const, years: { registration: [2] } }];
-    const sold = { ...config(), retail: { ...config().retail, catalog } };
+    const sold = { ...CONFIG, retail: { ...CONFIG.retail, catalog } };
     const { result } = await probeWith({ inputStatus }, "demo", sold);
     expect(result.verdict).toBe("fails");
     expect(pointOf(result, "inputStatus")).toMatchObject({ fits: [inputStatus], copes: true });
@@ -293,7 +294,7 @@ describe("an upstream with personal data where only machine-readable values are 
       baseUrl: `http://127.0.0.1:${address.port}`,
       active: sourceOf({ key: KEY, secret: "a-secret" }),
     };
-    result = await probe(config(), upstream, true);
+    result = await probe(CONFIG, upstream, true);
   });
 
   test("is reported as far as the service can't read it, in words that reveal nothing", () => {
@@ -358,9 +359,9 @@ describe("beside a service, within one budget,", () => {
   });
 
   async function probeLive(more: Environment = {}): Promise<Result> {
-    const read = readConfig(envWith(more), systemClock);
-    if (!read.ok || read.config.upstream === null) throw new Error("the settings are invalid");
-    return probe(read.config, read.config.upstream);
+    const live = config(envWith(more));
+    if (live.upstream === null) throw new Error("the settings have no upstream");
+    return probe(live, live.upstream);
   }
 
   const serve = (env: Environment) =>
@@ -368,17 +369,23 @@ describe("beside a service, within one budget,", () => {
 
   const usage = () => sandbox.stats().credentials[0];
 
-  /** The probe is refused while a service runs, and goes on within what the service has left once it has stopped. */
+  async function untilServed(service: Awaited<ReturnType<typeof serve>>): Promise<void> {
+    const before = usage()?.accepted ?? 0;
+    await until(() => (usage()?.accepted ?? 0) > before, "a call of the service");
+    await service.close();
+  }
+
+  /** The probe is refused while a service runs. It goes on within what the service has left once it has stopped, and leaves the rest to the next one. */
   async function expectOneAtATime(env: Environment): Promise<void> {
     const service = await serve(env);
     try {
-      await until(() => (usage()?.accepted ?? 0) > 0, "a call of the service");
       await expect(probeLive(env)).rejects.toThrow(/^A running service .* Stop it first\.$/);
       expect(usage()?.byRoute).not.toHaveProperty([PROBED]);
     } finally {
-      await service.close();
+      await untilServed(service);
     }
     expect((await probeLive(env)).verdict).toBe("copes");
+    await untilServed(await serve(env));
     expect(usage()).toMatchObject({ byRoute: { [PROBED]: 1 }, rejected429: 0 });
   }
 
@@ -390,15 +397,6 @@ describe("beside a service, within one budget,", () => {
     await Promise.all(others);
     expect((await probeLive()).verdict).toBe("copes");
     expect(usage()).toMatchObject({ accepted: LIMIT - 2 + 6, rejected429: 0 });
-  });
-
-  test("the probe records its calls for a service that starts afterwards", async () => {
-    const env = { QUOTA_COLD_START: "assume-free" };
-    await probeLive(env);
-    const service = await serve(env);
-    await until(() => (usage()?.accepted ?? 0) > LIMIT, "a call of the service");
-    await service.close();
-    expect(usage()?.rejected429).toBe(0);
   });
 
   test("the probe makes no call while a running service holds the ledger, and says why", async () => {

@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { openPoints } from "../../sandbox/src/open-points.js";
+import { shapeSettings } from "../../sandbox/src/presets.js";
 import { processes } from "../../../test/support/processes.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -39,12 +40,15 @@ async function run(...given: Parameters<typeof start>) {
   return { code: child.exitCode, stdout, stderr };
 }
 
-async function urlOf(sandbox: ReturnType<typeof start>): Promise<string> {
+/** The shapes that a sandbox plays with this `--preset`, as its control port says. */
+async function shapesWith(preset: string): Promise<unknown> {
+  const sandbox = start(SANDBOX, ["--preset", preset]);
   let printed = "";
   for await (const part of sandbox.stdout.setEncoding("utf8")) {
     printed += String(part);
-    const [, url] = /listening on (\S+),/.exec(printed) ?? [];
-    if (url !== undefined) return url;
+    const [, url] = /^sandbox listening on \S+, control on (\S+),/.exec(printed) ?? [];
+    if (url === undefined) continue;
+    return z.object({ shapes: z.unknown() }).parse(await (await fetch(`${url}/shapes`)).json()).shapes;
   }
   throw new Error(`the sandbox exited: ${printed}`);
 }
@@ -59,19 +63,14 @@ test("the probe without an upstream calls the embedded sandbox, prints a row for
 
 test("the probe exits with 1 if the service can't handle what was seen; the sandbox plays the result as npm printed it", async () => {
   const { env } = await here.upstream({ shapes: { preset: "legacy", quoteFields: "unit" } });
-  const resultShape = z.object({ verdict: z.string(), points: z.array(z.unknown()), shapes: z.unknown() });
-  const first = await run(PROBE, ["--json"], env);
-  expect(first.code).toBe(1);
-  const result = resultShape.parse(JSON.parse(first.stdout));
+  const { code, stdout } = await run(PROBE, ["--json"], env);
+  expect(code).toBe(1);
+  const result = z.looseObject({ shapes: z.unknown() }).parse(JSON.parse(stdout));
   expect(result).toMatchObject({ verdict: "fails", shapes: { notManaged: "refusal-in-200" } });
 
   const file = join(here.folder, "seen.json");
-  writeFileSync(file, `\n> af-storefront@0.1.0 probe\n> node dist/probe/main.js --json\n\n${first.stdout}`);
-  const url = await urlOf(start(SANDBOX, ["--preset", file]));
-  const STATE_DIR = join(here.folder, "other");
-  const again = await run(PROBE, ["--json"], { ...env, UPSTREAM_BASE_URL: url, STATE_DIR });
-  expect(again.code).toBe(1);
-  expect(resultShape.parse(JSON.parse(again.stdout)).points).toEqual(result.points);
+  writeFileSync(file, `\n> af-storefront@0.1.0 probe\n> node dist/probe/main.js --json\n\n${stdout}`);
+  expect(await shapesWith(file)).toEqual(shapeSettings(result.shapes));
 });
 
 test("the probe exits with 2 if the upstream doesn't answer, or if settings are invalid, with one line for each", async () => {
@@ -97,7 +96,7 @@ test("the sandbox also accepts the name of a preset, and rejects anything else w
   const [wrong, absent] = ["wrong.json", "absent"].map((name) => join(here.folder, name));
   writeFileSync(String(wrong), '{"shapes":{"takenStatus":"gone"}}');
   const withPreset = (preset = "") => [SANDBOX, ["--preset", preset]] as const;
-  expect(await urlOf(start(...withPreset("terse")))).toMatch(/^http:/);
+  expect(await shapesWith("terse")).toEqual(shapeSettings({ preset: "terse" }));
   expect(await Promise.all([run(...withPreset(wrong)), run(...withPreset(absent))])).toEqual([
     {
       code: 1,

@@ -8,13 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { readConfig } from "../src/config.js";
 import { looksTaken } from "../src/names.js";
 import { type Sandbox, startSandbox } from "../src/sandbox.js";
-import { authHeaders, call, dataOf, failureOf, type Reply } from "./client.js";
+import { authHeaders, call, dataOf, failureOf, post, type Reply } from "./client.js";
 
 let sandbox: Sandbox;
-const check = (body: unknown): Promise<Reply> =>
-  call("POST", `${sandbox.url}/api/v1/domains/check`, { headers: authHeaders(sandbox.credential()), body });
-const quote = (body: unknown): Promise<Reply> =>
-  call("POST", `${sandbox.url}/api/v1/pricing`, { headers: authHeaders(sandbox.credential()), body });
+const check = (body: unknown): Promise<Reply> => post(sandbox, "/domains/check", body);
+const quote = (body: unknown): Promise<Reply> => post(sandbox, "/pricing", body);
 const get = (path: string): Promise<Reply> =>
   call("GET", sandbox.url + path, { headers: authHeaders(sandbox.credential()) });
 

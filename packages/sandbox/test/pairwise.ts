@@ -2,59 +2,34 @@
  * Pairwise testing: any two settings of different factors appear together in at least one row. That takes far fewer rows than all
  * combinations, and finds every fault that depends on two settings. The algorithm is greedy, and produces the same rows on every run.
  */
-export type Setting = string | number;
-export type Factors = Readonly<Record<string, readonly Setting[]>>;
+type Setting = string | number;
 type Pair = readonly [name: string, setting: Setting];
-export type Row = ReadonlyMap<string, Setting>;
+type Row = ReadonlyMap<string, Setting>;
 
-/** The pairs that aren't in any row yet, by key. */
-type Open = Map<string, readonly Pair[]>;
+const keyOf = (one: Pair, other: Pair): string => [one.join("="), other.join("=")].sort().join(" ");
 
-export function pairwise(factors: Factors): Row[] {
-  const names = Object.keys(factors);
+export function pairwise(factors: Readonly<Record<string, readonly Setting[]>>): Row[] {
+  const all = Object.entries(factors).map(([name, settings]) => settings.map((one): Pair => [name, one]));
+  /** The pairs that aren't in any row yet. */
   const open = new Map<string, readonly Pair[]>();
-  for (const [at, one] of names.entries()) {
-    for (const other of names.slice(at + 1)) {
-      for (const a of factors[one] ?? [])
-        for (const b of factors[other] ?? []) {
-          open.set(key(one, a, other, b), [
-            [one, a],
-            [other, b],
-          ]);
-        }
-    }
-  }
+  for (const [at, ones] of all.entries())
+    for (const other of all.slice(at + 1).flat())
+      for (const one of ones) open.set(keyOf(one, other), [one, other]);
   const rows: Row[] = [];
   for (let [seed] = open.values(); seed !== undefined; [seed] = open.values()) {
     const row = new Map(seed);
-    for (const name of names) {
-      if (!row.has(name)) row.set(name, best(name, factors[name] ?? [], row, open, rows.length));
+    const gainOf = (one: Pair): number => [...row].filter((other) => open.has(keyOf(one, other))).length;
+    for (const settings of all) {
+      if (settings.some(([name]) => row.has(name))) continue;
+      // Of several that cover as many open pairs, each row chooses another one.
+      const turn = rows.length % settings.length;
+      const [best] = [...settings.slice(turn), ...settings.slice(0, turn)]
+        .map((one) => [one, gainOf(one)] as const)
+        .toSorted(([, a], [, b]) => b - a);
+      if (best !== undefined) row.set(...best[0]);
     }
-    for (const [one, a] of row) for (const [other, b] of row) open.delete(key(one, a, other, b));
+    for (const one of row) for (const other of row) open.delete(keyOf(one, other));
     rows.push(row);
   }
   return rows;
-}
-
-/** The setting that covers the most open pairs with the row so far. If several do, each row chooses a different one. */
-function best(name: string, settings: readonly Setting[], row: Row, open: Open, turn: number): Setting {
-  let found = settings[turn % settings.length] ?? "";
-  let most = gain(name, found, row, open);
-  for (const setting of settings) {
-    const covered = gain(name, setting, row, open);
-    if (covered > most) [found, most] = [setting, covered];
-  }
-  return found;
-}
-
-function gain(name: string, setting: Setting, row: Row, open: Open): number {
-  let covered = 0;
-  for (const [other, b] of row) {
-    if (open.has(key(name, setting, other, b)) || open.has(key(other, b, name, setting))) covered += 1;
-  }
-  return covered;
-}
-
-function key(one: string, a: Setting, other: string, b: Setting): string {
-  return `${one}=${a} ${other}=${b}`;
 }

@@ -34,10 +34,10 @@ function bench(credential = sandbox.credential("euro")): Bench {
   return createBench({ baseUrl: sandbox.url, clock: new FakeClock(Date.now()), credential });
 }
 
-/** The result of the work, or the code of its ServiceError. */
-async function outcome(work: Promise<unknown>): Promise<unknown> {
+/** What was learned, or the code of the ServiceError. */
+async function outcome(work: Promise<{ readonly value: unknown }>): Promise<unknown> {
   try {
-    return await work;
+    return (await work).value;
   } catch (error) {
     if (error instanceof ServiceError) return error.code;
     throw error;
@@ -55,7 +55,7 @@ async function expectFacts(settings: ShapeSettings): Promise<void> {
   const shown = { upper: "ACTIVE", lower: "active", title: "Active", epp: "ok" }[settings.statusWords];
   const hasFields = settings.listItems === "records" || settings.listItems === "wrapped";
   const own = await outcome(upstream.domain(ask(), MANAGED_NAME));
-  const list = await upstream.domains(ask());
+  const { value: list } = await upstream.domains(ask());
   const checkOf2 = await outcome(upstream.check(ask(), AVAILABLE_NAME, 2));
 
   expect({

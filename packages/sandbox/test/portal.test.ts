@@ -1,10 +1,9 @@
-/** What changes while the API runs: credentials, access, tiers, prices, names and orders, also later; and single answers that are delayed and reordered. */
+/** What changes while the API runs: credentials, access, tiers, prices, names and orders, also later; and single answers that are delayed. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import type { Delivered, Sandbox } from "../src/sandbox.js";
+import type { Sandbox } from "../src/sandbox.js";
 import { FakeClock } from "../../../test/support/fake-clock.js";
 import {
-  authHeaders,
   balance,
   call,
   closeAfterEach,
@@ -14,7 +13,6 @@ import {
   get,
   portal,
   post,
-  type Reply,
   start,
 } from "./client.js";
 
@@ -33,19 +31,12 @@ beforeEach(async () => {
     after: (delayMs, run) => clock.after(delayMs, run),
   });
 });
-const check = (domain: string, years = 1): Promise<Reply> =>
-  post(sandbox, "/domains/check", { domain, years });
-const checked = async (domain: string, years = 1) => dataOf(await check(domain, years));
-const quoted = async (term: object = TERM) => dataOf(await post(sandbox, "/pricing", term))["pricing"];
+const checked = async (domain: string) => dataOf(await post(sandbox, "/domains/check", { domain }));
+const quoted = async (term: object = TERM, as = sandbox.credential()) =>
+  dataOf(await post(sandbox, "/pricing", term, as))["pricing"];
 
 const silver = usd("20.21");
 const gold = usd("18.92");
-
-async function priceOf(years = 1, as = sandbox.credential()): Promise<unknown> {
-  return dataOf(await post(sandbox, "/pricing", { tld: ".af", action: "registration", years }, as))[
-    "pricing"
-  ];
-}
 
 describe("credentials", () => {
   test("are created while the sandbox runs, and only for a reseller that exists and has API access", async () => {
@@ -91,6 +82,13 @@ describe("credentials", () => {
     expect(() => one.credential("nobody")).toThrow("nobody");
   });
 
+  test("show their secret once, at creation", async () => {
+    const { key, secret } = sandbox.control.createCredential("demo");
+    const stats = await portal(sandbox, "GET", "/stats");
+    expect(stats.text).toContain(key);
+    expect(stats.text).not.toContain(secret);
+  });
+
   test("have their own allowlist, which a rotation copies and an empty list removes", async () => {
     const old = sandbox.control.createCredential("demo");
     const path = `/credentials/${old.key}/allowlist`;
@@ -115,11 +113,30 @@ describe("the account", () => {
     expect((await balance(sandbox, sandbox.credential("locked"))).status).toBe(200);
   });
 
+  test.each(["emailVerified", "twoFactor", null])(
+    "has no new or rotated credentials while API access is off, or can't be turned on without %s",
+    async (step) => {
+      const { key } = sandbox.control.createCredential("euro");
+      const turn = (enabled: boolean) => portal(sandbox, "PUT", "/resellers/euro/api-access", { enabled });
+      const rotate = () => portal(sandbox, "POST", `/credentials/${key}/rotate`);
+      const secure = async (isSet: boolean): Promise<void> => {
+        if (step !== null) await portal(sandbox, "PUT", "/resellers/euro/security", { [step]: isSet });
+      };
+      await turn(false);
+      await secure(false);
+      if (step !== null) expect((await turn(true)).status).toBe(409);
+      expect((await portal(sandbox, "POST", "/credentials", { reseller: "euro" })).status).toBe(409);
+      expect((await rotate()).status).toBe(409);
+      await secure(true);
+      expect((await turn(true)).status).toBe(200);
+      expect((await balance(sandbox, credentialShape.parse((await rotate()).json))).status).toBe(200);
+    },
+  );
+
   test("pays the price of its tier, exact to the cent and not proportional to the years", async () => {
-    expect(await priceOf()).toEqual({ amount: "20.21", currency: "USD" });
-    expect(await priceOf(2)).toEqual({ amount: "39.39", currency: "USD" });
+    expect([await quoted(), await quoted({ ...TERM, years: 2 })]).toEqual([silver, usd("39.39")]);
     await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Gold" });
-    expect(await priceOf()).toEqual({ amount: "18.92", currency: "USD" });
+    expect(await quoted()).toEqual(gold);
     expect(dataOf(await get(sandbox, "/account/tier"))).toEqual({
       current_tier: "Gold",
       next_tier: "Platinum",
@@ -129,20 +146,15 @@ describe("the account", () => {
   });
 
   test("pays an overridden price in quotes and checks, and no other account does", async () => {
-    const price = { tld: ".af", action: "registration", years: 1, amount: "7.77" };
+    const price = { ...TERM, amount: "7.77" };
     expect((await portal(sandbox, "PUT", "/resellers/demo/prices", price)).status).toBe(200);
-    expect(await priceOf()).toEqual({ amount: "7.77", currency: "USD" });
-    const check = dataOf(await post(sandbox, "/domains/check", { domain: "kabul.af" }));
-    expect(check["pricing"]).toEqual({ amount: "7.77", currency: "USD" });
-    expect(await priceOf(1, sandbox.credential("euro"))).toEqual({
-      amount: "19.90",
-      currency: "EUR",
-    });
-    const wrong = { ...price, tld: ".gov.af" };
-    expect((await portal(sandbox, "PUT", "/resellers/demo/prices", wrong)).status).toBe(422);
-    expect((await portal(sandbox, "PUT", "/resellers/demo/prices", { ...price, amount: 7.77 })).status).toBe(
-      422,
-    );
+    expect([await quoted(), (await checked("kabul.af"))["pricing"]]).toEqual([usd("7.77"), usd("7.77")]);
+    expect(await quoted(TERM, sandbox.credential("euro"))).toEqual({ amount: "19.90", currency: "EUR" });
+    for (const wrong of [
+      { ...price, tld: ".gov.af" },
+      { ...price, amount: 7.77 },
+    ])
+      expect((await portal(sandbox, "PUT", "/resellers/demo/prices", wrong)).status).toBe(422);
   });
 });
 
@@ -170,14 +182,6 @@ describe("a change", () => {
     sandbox.control.setPrice("demo", { ...TERM, amountCents: null });
     expect(await quoted()).toEqual(gold);
   });
-
-  test("makes a name premium and ordinary again, and longer terms follow the price of the first year", async () => {
-    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
-    expect((await checked("kabul.af"))["pricing"]).toEqual(usd("900.00"));
-    expect((await checked("kabul.af", 2))["pricing"]).toEqual(usd("919.18"));
-    sandbox.control.setPremium("kabul.af", null);
-    expect((await checked("kabul.af"))["pricing"]).toEqual(silver);
-  });
 });
 
 describe("a held answer", () => {
@@ -200,36 +204,6 @@ describe("a held answer", () => {
     expect((await slow)["available"]).toBe(false);
   });
 
-  test("is released in any order, one by one, or together with all that are left", async () => {
-    const hold = sandbox.control.hold();
-    const order: number[] = [];
-    const answers: Promise<unknown>[] = [];
-    for (const years of [1, 2, 3]) {
-      answers.push(checked("kabul.af", years).then(() => order.push(years)));
-      await hold.caught(years);
-    }
-    expect(hold.answers().map(({ asked }) => asked)).toEqual(
-      [1, 2, 3].map((years) => ({ domain: "kabul.af", years })),
-    );
-    for (const nth of [3, 1]) {
-      (await hold.caught(nth)).release();
-      await answers[nth - 1];
-    }
-    hold.release();
-    await Promise.all(answers);
-    expect([order, hold.answers(), sandbox.control.holds()]).toEqual([[3, 1, 2], [], []]);
-    expect((await check("kabul.af")).status).toBe(200);
-  });
-
-  test("can be limited to the answer to one particular request", async () => {
-    const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
-    expect((await check("kabul.af")).status).toBe(200);
-    expect((await check("herat.af", 2)).status).toBe(200);
-    const late = check("kabul.af", 2);
-    (await hold.caught()).release();
-    expect((await late).status).toBe(200);
-  });
-
   test("that is held by latency waits on the sandbox's clock", async () => {
     sandbox.control.setBehaviour({ afterMs: 60_000 });
     let isAnswered = false;
@@ -238,45 +212,6 @@ describe("a held answer", () => {
     expect(isAnswered).toBe(false);
     await clock.advance(60_000);
     expect(await slow).toBe(true);
-  });
-});
-
-describe("a watcher", () => {
-  test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
-    const seen: Delivered[] = [];
-    const stop = sandbox.control.watch((answer) => seen.push(answer));
-    const kept = sandbox.control.hold({ operation: "quote", calls: 1 });
-    const caller = new AbortController();
-    const left = fetch(`${sandbox.url}/api/v1/pricing`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", ...authHeaders(sandbox.credential()) },
-      body: JSON.stringify(TERM),
-      signal: caller.signal,
-    }).catch(() => undefined);
-    await kept.caught();
-    caller.abort();
-    await left;
-    // The next request arrives after that connection has ended.
-    await check("not a name");
-    kept.release();
-    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
-    const late = check("kabul.af");
-    const held = await hold.caught();
-    await clock.advance(700);
-    held.release();
-    await late;
-    await quoted({ ...TERM, tld: ".gov.af" }).catch(() => undefined);
-    stop();
-    await quoted();
-    expect(seen).toEqual([
-      {
-        operation: "check",
-        fact: { domain: "kabul.af", years: 1, available: true, price: { cents: 2021, currency: "USD" } },
-        arrivedMs: 0,
-        decidedMs: 0,
-        deliveredMs: 700,
-      },
-    ]);
   });
 });
 

@@ -1,4 +1,4 @@
-/** The rate limit is strict in every rolling window, by a clock that the test sets. Latency comes before or after the count. */
+/** The rate limit is strict in every rolling window, by a clock that the test sets. */
 import { describe, expect, it } from "@jest/globals";
 import { RollingWindow } from "../src/rolling-window.js";
 import { balance, call, closeAfterEach, failureOf, get, portal, post, start } from "./client.js";
@@ -71,32 +71,5 @@ describe("the rolling rate limit", () => {
     expect((await balance(sandbox)).status).toBe(200);
     expect((await balance(sandbox)).status).toBe(429);
     expect((await portal(sandbox, "GET", "/stats")).json).toMatchObject({ rateLimit: { limit: 2 } });
-  });
-});
-
-describe("latency", () => {
-  it("of `beforeMs` passes before a request is counted, and `afterMs` afterwards", async () => {
-    const sandbox = await start();
-    const asked = performance.now();
-    sandbox.control.setBehaviour({ beforeMs: 60 });
-    await balance(sandbox);
-    sandbox.control.setBehaviour({ beforeMs: 0, afterMs: 60 });
-    const askedAgain = performance.now();
-    await balance(sandbox);
-    const answeredAt = performance.now();
-    const [first, second] = sandbox.stats().credentials[0]?.calls ?? [];
-    expect((first?.at ?? 0) - asked).toBeGreaterThanOrEqual(58);
-    expect(answeredAt - (second?.at ?? 0)).toBeGreaterThanOrEqual(58);
-    expect(second?.at).toBeGreaterThanOrEqual(askedAgain);
-  });
-
-  it("doesn't delay closing", async () => {
-    const sandbox = await start({ latency: { beforeMs: 60_000 } });
-    const pending = balance(sandbox).catch(() => "cut off");
-    await new Promise((resolve) => {
-      setTimeout(resolve, 30);
-    });
-    await sandbox.close();
-    expect(await pending).toBe("cut off");
   });
 });

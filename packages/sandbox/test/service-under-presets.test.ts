@@ -106,25 +106,3 @@ test.each(PRESET_NAMES.filter((preset) => preset !== "documented"))(
     }
   },
 );
-
-test("if the upstream ignores years, an ordinary name for several costs what is quoted, and a premium name has no price", async () => {
-  const shapes = { checkYears: "ignored" } as const;
-  const service = await startService({
-    clock: new FakeClock(Date.now()),
-    retail: RETAIL,
-    sandbox: { shapes },
-  });
-  try {
-    const priceOf = async (query: string): Promise<unknown> => {
-      const { body } = await service.ask(`/v1/availability?domain=${query}`);
-      return z.object({ price: z.unknown() }).parse(body).price;
-    };
-    const { body } = await service.ask("/v1/quotes?tld=.af&action=registration&years=2");
-    expect(body).toMatchObject({ price: await priceOf("kabul.af&years=2") });
-    expect(await priceOf("gold.af&years=2")).toBeNull();
-    expect(await priceOf("kabul.af")).toEqual({ amount: "25.99", currency: "USD" });
-    expect(await priceOf("gold.af")).toMatchObject({ currency: "USD" });
-  } finally {
-    await service.close();
-  }
-});

@@ -2,7 +2,7 @@
 import { ServiceError } from "../../../src/errors.js";
 import { Line, type Quota } from "../../../src/quota/line.js";
 import type { Ask, QuotaRequest } from "../../../src/quota/quota.js";
-import { type Rests, SlotTable } from "../../../src/quota/slot-table.js";
+import { SlotTable } from "../../../src/quota/slot-table.js";
 import { Tickets } from "../../../src/quota/tickets.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
@@ -28,33 +28,16 @@ export function ask({
   };
 }
 
-export interface TestQuota {
-  readonly clock: FakeClock;
-  readonly quota: Quota;
-  readonly faults: string[];
-}
-
-interface TestQuotaSettings {
-  readonly windowMs?: number;
-  readonly rests?: Rests;
-  readonly record?: (rests: Rests) => void;
-  readonly clock?: FakeClock;
-}
-
 export function memoryQuota(
   budget: number,
-  { windowMs = WINDOW_MS, rests, record, clock = new FakeClock() }: TestQuotaSettings = {},
-): TestQuota {
-  const faults: string[] = [];
-  const onFault = (what: string): void => {
-    faults.push(what);
+  windowMs = WINDOW_MS,
+): { readonly clock: FakeClock; readonly quota: Quota } {
+  const clock = new FakeClock();
+  const onFault = (what: string): never => {
+    throw new Error(what);
   };
-  const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, rests, record, clock });
-  return {
-    clock,
-    faults,
-    quota: new Line({ table, clock, onFault, tickets: new Tickets(), mayCall: () => true }),
-  };
+  const table = new SlotTable({ limit: budget + 1, headroom: 1, windowMs, clock });
+  return { clock, quota: new Line({ table, clock, onFault, tickets: new Tickets(), mayCall: () => true }) };
 }
 
 /** Spends `times` slots with calls that end immediately. */
@@ -91,20 +74,4 @@ export function pauseAll(quota: Quota, forMs: number): void {
 export function retryTimeMs(refusal: ServiceError): number {
   if (refusal.code !== "quota_exhausted" || refusal.retryAfterMs === undefined) throw refusal;
   return Math.ceil(refusal.retryAfterMs / 1000) * 1000;
-}
-
-/** A promise, and a function that resolves it. */
-export function gate(): { readonly opened: Promise<void>; open(): void } {
-  const opener = new AbortController();
-  const opened = new Promise<void>((done) => {
-    opener.signal.addEventListener("abort", () => {
-      done();
-    });
-  });
-  return {
-    opened,
-    open: () => {
-      opener.abort();
-    },
-  };
 }

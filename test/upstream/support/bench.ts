@@ -1,19 +1,14 @@
 /** The upstream client with a recorded environment, and the words that it must never reveal. */
 import { inspect } from "node:util";
 import { expect } from "@jest/globals";
-import { type Answered, type Clock, systemClock } from "../../../src/clock.js";
+import { type Clock, systemClock } from "../../../src/clock.js";
 import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
 import type { Quota } from "../../../src/quota/line.js";
 import type { Ask } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
-import {
-  createCredentials,
-  type Credential,
-  type Credentials,
-  type CredentialSource,
-} from "../../../src/upstream/credentials.js";
+import { createCredentials, type Credential, type Credentials } from "../../../src/upstream/credentials.js";
 import { createUpstream, type Upstream } from "../../../src/upstream/operations.js";
 
 export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
@@ -41,15 +36,13 @@ export const AVAILABLE = {
 } as const;
 
 export interface Bench {
-  readonly upstream: Values;
+  readonly upstream: Upstream;
   readonly credentials: Credentials;
   /** Every log line as JSON. */
   readonly lines: string[];
   readonly pausesMs: number[];
   /** For each call in a slot: whether it reported that it was answered. */
   readonly answered: boolean[];
-  /** `operation outcome` of each call. */
-  readonly calls: string[];
 }
 
 export interface BenchSettings {
@@ -61,8 +54,6 @@ export interface BenchSettings {
   readonly credential?: { readonly key: string; readonly secret: string };
   /** Default: one that allows every call. */
   readonly quotaOf?: (credential: Pick<Credential, "role">) => Quota;
-  /** Default: `credential`, which never changes. */
-  readonly active?: CredentialSource;
 }
 
 export function createBench({
@@ -72,13 +63,11 @@ export function createBench({
   standby = false,
   credential = ACTIVE,
   quotaOf,
-  active = source(credential),
 }: BenchSettings): Bench {
   const lines: string[] = [];
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
-  const calls: string[] = [];
-  const credentials = createCredentials(active, standby ? source(STANDBY) : null, clock);
+  const credentials = createCredentials(source(credential), standby ? source(STANDBY) : null, clock);
   const quota: Pick<Quota, "run" | "pause"> = {
     run({ signal }, call) {
       return Promise.resolve().then(() => {
@@ -116,36 +105,9 @@ export function createBench({
       },
     clock,
     log: recordingLog(lines),
-    onCall: (operation, outcome) => {
-      calls.push(`${operation} ${outcome}`);
-    },
+    onCall: () => {},
   });
-  return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
-}
-
-type Rest = "health" | "trials" | "unexpected";
-type Operations = Omit<Upstream, Rest>;
-
-/** The upstream whose operations return values without their times. */
-export type Values = Pick<Upstream, Rest> & {
-  readonly [Name in keyof Operations]: (
-    ...args: Parameters<Operations[Name]>
-  ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
-};
-
-function withoutTimes(upstream: Upstream): Values {
-  const value = async <T>(answer: Promise<Answered<T>>): Promise<T> => (await answer).value;
-  return {
-    check: (...args) => value(upstream.check(...args)),
-    quote: (...args) => value(upstream.quote(...args)),
-    domains: (...args) => value(upstream.domains(...args)),
-    domain: (...args) => value(upstream.domain(...args)),
-    balance: (...args) => value(upstream.balance(...args)),
-    tier: (...args) => value(upstream.tier(...args)),
-    health: upstream.health,
-    trials: upstream.trials,
-    unexpected: upstream.unexpected,
-  };
+  return { upstream, credentials, lines, pausesMs, answered };
 }
 
 function source({ key, secret }: { readonly key: string; readonly secret: string }) {

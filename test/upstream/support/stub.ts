@@ -1,6 +1,7 @@
 /** A stub upstream that writes raw bytes, so that it can break every rule of HTTP. */
+import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { closed, listening } from "./sockets.js";
+import { z } from "zod";
 
 /** One request as received. */
 interface Seen {
@@ -21,8 +22,6 @@ export interface Stub {
   readonly sockets: Socket[];
   /** Queues these for the next requests. Later requests get the healthy answer. */
   next(...plays: readonly Play[]): void;
-  /** Resets the next connection before a byte is read. */
-  resetNextConnection(): void;
   forget(): void;
   close(): Promise<void>;
 }
@@ -31,15 +30,9 @@ export async function startStub(healthy: Play): Promise<Stub> {
   const seen: Seen[] = [];
   const sockets: Socket[] = [];
   const queue: Play[] = [];
-  let resets = 0;
   const server = createServer((socket) => {
     sockets.push(socket);
     socket.on("error", () => {});
-    if (resets > 0) {
-      resets -= 1;
-      socket.resetAndDestroy();
-      return;
-    }
     let received = "";
     socket.setEncoding("latin1");
     socket.on("data", (text: string) => {
@@ -51,7 +44,8 @@ export async function startStub(healthy: Play): Promise<Stub> {
       (queue.shift() ?? healthy)(socket, request);
     });
   });
-  const port = await listening(server);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = z.object({ port: z.int() }).parse(server.address());
   return {
     url: `http://127.0.0.1:${port}`,
     seen,
@@ -59,15 +53,16 @@ export async function startStub(healthy: Play): Promise<Stub> {
     next(...plays) {
       queue.push(...plays);
     },
-    resetNextConnection() {
-      resets += 1;
-    },
     forget() {
       seen.length = 0;
       sockets.length = 0;
       queue.length = 0;
     },
-    close: () => closed(server, sockets),
+    async close() {
+      const ended = once(server.close(), "close");
+      for (const socket of sockets) socket.destroy();
+      await ended;
+    },
   };
 }
 
@@ -110,43 +105,6 @@ export function json(value: unknown, status = 200, headers: Headers = {}): Play 
 
 export function success(data: unknown): Play {
   return json({ success: true, data });
-}
-
-export function raw(text: string | Uint8Array): Play {
-  return (socket) => {
-    socket.write(text);
-  };
-}
-
-/** Sends the bytes and, once they have had time to arrive, a reset. */
-export function thenReset(text: string): Play {
-  return (socket) => {
-    socket.write(text, () => {
-      setTimeout(() => socket.resetAndDestroy(), 10);
-    });
-  };
-}
-
-/** Sends the bytes and then ends the connection normally. */
-export function thenEnd(text: string): Play {
-  return (socket) => {
-    socket.end(text);
-  };
-}
-
-/** Sends `first` at once, and then one byte at a time until the connection closes. */
-export function drip(text: string, everyMs: number, first = ""): Play {
-  return (socket) => {
-    let at = 0;
-    socket.write(first);
-    const timer = setInterval(() => {
-      socket.write(text[at % text.length] ?? " ");
-      at += 1;
-    }, everyMs);
-    socket.on("close", () => {
-      clearInterval(timer);
-    });
-  };
 }
 
 /** Sends as much as the client reads, up to `bytes`. */
