@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createColdLimit } from "../../src/http/edge/cold-limit.js";
 import type { Quota } from "../../src/quota/line.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { createRecords } from "../../src/quota/record.js";
@@ -133,5 +134,23 @@ describe("a place that was given before an orderly restart", () => {
     expect(readFileSync(path(), "utf8")).not.toContain("dueInMs");
     await clock.advance(inMs);
     await expectClaim(quota);
+  });
+
+  test("can be claimed although its client has used up its limit on new names", async () => {
+    const inMs = await placed();
+    const quota = await restarted();
+    const isContested = (asker: string): boolean => quota.isContested(asker);
+    const cold = createColdLimit({ perMinute: 1, isContested, clock });
+    const others = Array.from({ length: 20 }, (_, n) => {
+      return quota.run(ask({ client: `other ${n}`, maxWaitMs: 600_000 }), async () => null);
+    });
+    const ended = Promise.allSettled(others);
+    await clock.advance(inMs - 2_000);
+    cold.count("address");
+    expect(cold.refusal("address", "visitor")).toMatchObject({ code: "rate_limited" });
+    await clock.advance(2_000);
+    expect(cold.refusal("address", "visitor")).toBeNull();
+    await quotas.close();
+    await ended;
   });
 });
