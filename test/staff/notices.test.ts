@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import * as conditions from "./conditions.js";
-import { inScene } from "./conditions.js";
+import * as incidents from "./incidents.js";
+import { inScene } from "./incidents.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { blocksOf, read } from "../docs/support/markdown.js";
 import { freePort } from "../support/free-port.js";
@@ -36,7 +36,7 @@ const noticesOf = async (service: Service) => (await overviewOf(service)).notice
 
 test("a notice says what is wrong and what to do, with amounts only if NOTIFY_DETAILS=full", () =>
   inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
-    await conditions.marginLost.cause(scene);
+    await incidents.marginLost.cause(scene);
     await pass(scene.clock, 15_000);
     const notice = receiver.taken.find(({ kind }) => kind === "margin");
     // Without this setting, no notice has an amount: test/staff/alarms.
@@ -57,9 +57,9 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
   inScene({ env: receiver.env }, async (on) => {
     /** The proxy alarm begins and ends. */
     const proxyAlarm = async (): Promise<void> => {
-      await conditions.unknownProxy.cause(on);
+      await incidents.unknownProxy.cause(on);
       await pass(on.clock, 15_000);
-      await conditions.unknownProxy.cure(on);
+      await incidents.unknownProxy.cure(on);
       await pass(on.clock, 75_000);
     };
     const { port } = receiver;
@@ -83,9 +83,9 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
       if (kind === "proxy") response.writeHead(receiver.attempts % 2 ? 500 : 302, { Location: "/elsewhere" });
       response.end();
     };
-    await conditions.unknownProxy.cause(on);
+    await incidents.unknownProxy.cause(on);
     await pass(on.clock, 15_000);
-    await conditions.badPriceFile.cause(on);
+    await incidents.badPriceFile.cause(on);
     await pass(on.clock, 60_000);
     expect([receiver.of("proxy"), receiver.of("price_file")]).toEqual([[], ["begun"]]);
     receiver.answer = accept;
@@ -93,7 +93,7 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
     expect(receiver.of("proxy")).toEqual(["begun"]);
 
     receiver.answer = () => {};
-    await conditions.unknownProxy.cure(on);
+    await incidents.unknownProxy.cure(on);
     await pass(on.clock, 75_000);
     expect((await on.service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
     receiver.answer = accept;
@@ -106,12 +106,12 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
       if (ids.length === 1) response.destroy();
       else response.end();
     };
-    await conditions.badPriceFile.cure(on);
+    await incidents.badPriceFile.cure(on);
     await pass(on.clock, 120_000);
     expect(ids).toEqual([ids[0], ids[0]]);
 
     receiver.answer = (response) => response.writeHead(503).end();
-    await conditions.unknownProxy.cause(on);
+    await incidents.unknownProxy.cause(on);
     await pass(on.clock, 30_000);
     for (let hours = 0; hours < 26; hours += 1) {
       await on.clock.leap(HOUR_MS);
