@@ -6,6 +6,7 @@ import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Credential, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import {
   bearer,
   callsOf,
@@ -56,6 +57,7 @@ async function withFiles(withStandby: boolean, act: (scene: Scene) => Promise<vo
   const standby = byContent(within("standby"));
   const service = await startService({
     clock,
+    retail: SMALL_SHOP,
     env: (sandbox) => {
       const given = sandbox.credential();
       active.write(given);
@@ -232,12 +234,6 @@ resellers:
   - { id: demo, accountNumber: RS-1, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: shop-demo-key, secret: shop-demo-secret }] }
   - { id: other, accountNumber: RS-2, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: other-demo-key, secret: other-demo-secret }] }
 `;
-  const SOLD = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
-rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
-`;
-
   interface Restarts {
     readonly clock: FakeClock;
     readonly sandbox: Sandbox;
@@ -263,7 +259,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
       STATE_DIR: folder.path,
     };
     const start = (warm = true): Promise<Service> =>
-      startService({ clock, at: sandbox, retail: SOLD, env, warm });
+      startService({ clock, at: sandbox, retail: SMALL_SHOP, env, warm });
     try {
       await act({ clock, sandbox, active, start });
     } finally {
@@ -301,8 +297,8 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
             await shopAt(after).quote("renewal"),
             await shopAt(after).cart(renewal("kabul.af")),
           ];
-          expect([old.price.amount, shown.price.amount]).toEqual(["31.00", "46.00"]);
-          expect(signed).toEqual(["kabul.af renewal 46.00"]);
+          expect([old.price.amount, shown.price.amount]).toEqual(["25.00", "37.50"]);
+          expect(signed).toEqual(["kabul.af renewal 37.50"]);
         } finally {
           await after.close();
         }
