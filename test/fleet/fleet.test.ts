@@ -6,7 +6,8 @@ import { claimsOf } from "../support/promise.js";
 import { describeWithRedis } from "../support/redis.js";
 import { type Answer, bearer, callsOf, CHECK, PRICING, problemOf } from "../support/service.js";
 import { purge } from "../support/staff.js";
-import { listed, registration, say, sign } from "../staff/signing-shop.js";
+import { registration, renewal } from "../shop/shop.js";
+import { listed, say, sign } from "../staff/signing-shop.js";
 
 const SMALL = { UPSTREAM_RATE_LIMIT: "43", UPSTREAM_RATE_HEADROOM: "3" };
 const BUDGET = 40;
@@ -167,7 +168,7 @@ describeWithRedis("a fleet", () => {
     const first = await fleet.owner();
     const [other] = others(first);
     if (other === undefined) throw new Error("there is no follower");
-    const khyber = { domain: "khyber.af", action: "renewal", years: 1 } as const;
+    const khyber = renewal("khyber.af");
     const signed = async (): Promise<unknown> =>
       z
         .object({ items: z.tuple([z.object({ price: z.object({ amount: z.string() }).nullable() })]) })

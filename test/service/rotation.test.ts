@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Credential, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
+import type { Credential } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { SMALL_SHOP } from "../support/retail.js";
 import {
@@ -17,6 +16,7 @@ import {
   until,
 } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
+import { type OpenedShop, openShop } from "../shop/opened-shop.js";
 import { renewal, shopAt } from "../shop/shop.js";
 
 /** The files from which the service reads a credential, and how they are replaced. */
@@ -234,36 +234,28 @@ resellers:
   - { id: demo, accountNumber: RS-1, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: shop-demo-key, secret: shop-demo-secret }] }
   - { id: other, accountNumber: RS-2, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: other-demo-key, secret: other-demo-secret }] }
 `;
-  interface Restarts {
-    readonly clock: FakeClock;
-    readonly sandbox: Sandbox;
-    readonly active: Files;
-    start(warm?: boolean): Promise<Service>;
-  }
+  type Restarts = OpenedShop & { readonly active: Files };
 
   async function withRestarts(act: (scene: Restarts) => Promise<void>): Promise<void> {
-    const clock = new FakeClock();
     const folder = temporaryFolder();
-    const configFile = join(folder.path, "world.yaml");
-    writeFileSync(configFile, RESELLERS);
-    const sandbox = await startSandbox({ configFile, now: () => clock.monotonic() });
-    sandbox.control.setPrice("other", { tld: ".af", action: "renewal", years: 1, amountCents: 3000 });
     const active = byContent(folder.path);
-    active.write(sandbox.credential());
-    const env = {
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY_FILE: active.key,
-      UPSTREAM_SERVICE_SECRET_FILE: active.secret,
-      PROMISE_PRIVATE_KEY: newPromiseKey(),
-      QUOTA_COLD_START: "assume-free",
-      STATE_DIR: folder.path,
-    };
-    const start = (warm = true): Promise<Service> =>
-      startService({ clock, at: sandbox, retail: SMALL_SHOP, env, warm });
+    const opened = await openShop({
+      world: RESELLERS,
+      retail: SMALL_SHOP,
+      env: (sandbox) => {
+        active.write(sandbox.credential());
+        return {
+          UPSTREAM_BASE_URL: sandbox.url,
+          UPSTREAM_SERVICE_KEY_FILE: active.key,
+          UPSTREAM_SERVICE_SECRET_FILE: active.secret,
+        };
+      },
+    });
+    opened.sandbox.control.setPrice("other", { tld: ".af", action: "renewal", years: 1, amountCents: 3000 });
     try {
-      await act({ clock, sandbox, active, start });
+      await act({ ...opened, active });
     } finally {
-      await sandbox.close();
+      await opened.close();
       folder.remove();
     }
   }
@@ -289,7 +281,7 @@ resellers:
         if (how !== "idle") await shopAt(before).availability("kabul.af");
         await before.close();
 
-        const after = await start(false);
+        const after = await start({ warm: false });
         try {
           await untilTier(scene);
           await after.ask("/livez");
@@ -318,7 +310,7 @@ resellers:
       }, "the refresh of the prices");
       await before.close();
       sandbox.control.setFault("quote", { fault: "status-500" });
-      const after = await start(false);
+      const after = await start({ warm: false });
       try {
         expect((await after.ask("/v1/prices")).text.match(/"price"/g)).toHaveLength(2);
       } finally {

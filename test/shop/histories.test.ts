@@ -8,7 +8,8 @@ import { z } from "zod";
 import type { Delivered } from "../../packages/sandbox/src/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import type { Answer, Service } from "../support/service.js";
-import { type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
+import { purge } from "../support/staff.js";
+import { type OpenedShop, openShop } from "./opened-shop.js";
 import { type CartLine, registration, renewal, transfer } from "./shop.js";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 40);
@@ -319,7 +320,7 @@ async function play(seed: number): Promise<void> {
     [6, hold],
     [7, release],
     [12, () => pass(oneOf([10, 500, 4_000, 6_000, 31_000, 65_000]))],
-    [2, () => staffPurge(service, oneOf(["prices", "availability", "account", "all"]))],
+    [2, () => purge(service, oneOf(["prices", "availability", "account", "all"]))],
     [1, () => control.setFault("all", { fault: "reset-on-accept", calls: 3 })],
     [1, restart],
   ];

@@ -4,7 +4,8 @@ import { z } from "zod";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, startService, until } from "../support/service.js";
-import { MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
+import { purge } from "../support/staff.js";
+import { MINUTE_MS, type OpenedShop, openShop } from "./opened-shop.js";
 import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -39,7 +40,7 @@ const pass = async (times: number, stepMs: number): Promise<void> => {
   }
 };
 const priceList = async () => z.object({ asOf: z.string() }).parse((await service.ask("/v1/prices")).body);
-const purge = () => staffPurge(service, "prices");
+const purgePrices = () => purge(service, "prices");
 
 describe("when the wholesale price rises", () => {
   beforeEach(async () => {
@@ -63,7 +64,7 @@ describe("when the wholesale price rises", () => {
     const before = await shop().availability("kabul.af");
     expect(before).toMatchObject({ premium: false, price: usd("26.97") });
     sandbox.control.setPrice("demo", priceOf("registration", 2250));
-    await purge();
+    await purgePrices();
     await until(async () => {
       await clock.advance(100);
       return (await shop().quote("registration")).price.amount === "34.75";
@@ -170,12 +171,12 @@ describe("when an answer arrives late", () => {
   test("T4: a quote requested before a purge of the prices is requested again, not kept for an hour", async () => {
     const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
     await clock.advance(1_000);
-    await purge();
+    await purgePrices();
     await clock.advance(100);
     const late = await hold.caught();
     sandbox.control.setPrice("demo", priceOf("renewal", 3000));
     await clock.advance(1_000);
-    await purge();
+    await purgePrices();
     await clock.advance(500);
     late.release();
     await pass(12, 5_000);

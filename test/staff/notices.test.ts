@@ -14,7 +14,8 @@ import { freePort } from "../support/free-port.js";
 import { type Service, temporaryFolder, until } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
 import { pass, Receiver, SECRET } from "./receiver.js";
-import { HOUR_MS, registration, say, Shop } from "./signing-shop.js";
+import { registration } from "../shop/shop.js";
+import { HOUR_MS, say, Shop } from "./signing-shop.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -125,7 +126,7 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
 
 describe("a line", () => {
   test("that is lost, or not ordered within a day, causes one notice, also across a restart; a cancelled one causes none", async () => {
-    const shop = await new Shop().open("demo", receiver.env);
+    const shop = await Shop.open("demo", receiver.env);
     const lineNotices = (): string[] =>
       receiver.taken.filter(({ kind }) => kind === "promise").map(({ state, text }) => `${state}: ${text}`);
     try {
@@ -140,8 +141,7 @@ describe("a line", () => {
       const lost = "lost: gone.af (registration, 1 year) was signed, but somebody else has the name now.";
       expect(lineNotices()).toEqual([lost]);
       await shop.pass(18 * HOUR_MS, HOUR_MS / 2);
-      await shop.service.close();
-      await shop.start();
+      await shop.restart();
       await shop.pass(HOUR_MS);
       expect(lineNotices().toSorted()).toEqual([
         lost,

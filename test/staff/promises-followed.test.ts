@@ -7,18 +7,10 @@ import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, type Service, startService } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
-import {
-  type Action,
-  DAY_MS,
-  HOUR_MS,
-  listed,
-  MINUTE_MS,
-  registration,
-  say,
-  Shop,
-  sign,
-  statesOf,
-} from "./signing-shop.js";
+import { type CartLine, registration, renewal, transfer } from "../shop/shop.js";
+import { DAY_MS, HOUR_MS, listed, MINUTE_MS, say, Shop, sign, statesOf } from "./signing-shop.js";
+
+type Action = CartLine["action"];
 
 const document = openApiDocument({ version: "1.2.3" });
 
@@ -134,7 +126,7 @@ describe("a list of signed carts", () => {
 describe("a line", () => {
   let shop: Shop;
   beforeAll(async () => {
-    shop = await new Shop().open();
+    shop = await Shop.open();
   });
   afterAll(() => shop.close());
   const order = (domain: string, action: Action, years = 1): void =>
@@ -170,7 +162,7 @@ describe("a line", () => {
 
   test("of a renewal is managed when the expiry moves by its term, and not by another", async () => {
     await shop.sign({ domain: "khyber.af", action: "renewal", years: 2 });
-    await shop.sign({ domain: "saffron.af", action: "renewal", years: 1 });
+    await shop.sign(renewal("saffron.af"));
     await shop.pass(HOUR_MS);
     // The registry renews it by a year by itself, which isn't this order.
     order("khyber.af", "renewal", 1);
@@ -184,9 +176,9 @@ describe("a line", () => {
   });
 
   test("of two for the same renewal, one move of the expiry is the ordered one's", async () => {
-    const first = await shop.sign({ domain: "lapis.af", action: "renewal", years: 1 });
+    const first = await shop.sign(renewal("lapis.af"));
     await shop.pass(MINUTE_MS, MINUTE_MS);
-    const second = await shop.sign({ domain: "lapis.af", action: "renewal", years: 1 });
+    const second = await shop.sign(renewal("lapis.af"));
     await say(shop.service.ask, first, { state: "ordered" });
     order("lapis.af", "renewal");
     await shop.pass(HOUR_MS);
@@ -197,8 +189,8 @@ describe("a line", () => {
   });
 
   test("of a transfer is managed when the name appears, and not when it was there before", async () => {
-    await shop.sign({ domain: "google.af", action: "transfer", years: 1 });
-    await shop.sign({ domain: "bamyan.af", action: "transfer", years: 1 });
+    await shop.sign(transfer("google.af"));
+    await shop.sign(transfer("bamyan.af"));
     await shop.pass(HOUR_MS);
     expect(await shop.stateOf("google.af")).toBe("expired");
     order("google.af", "transfer");
@@ -212,8 +204,7 @@ describe("a line", () => {
     await say(shop.service.ask, id, { state: "ordered", reference: "7" });
     order("kept.af", "registration");
     await shop.pass(HOUR_MS);
-    await shop.service.close();
-    await shop.start();
+    await shop.restart();
     const [cart] = (await listed(shop.service.ask)).promises;
     expect(cart?.checkout).toMatchObject({ state: "ordered", reference: "7" });
     expect(cart?.items.map(({ state }) => state)).toEqual(["managed", "expired"]);
@@ -225,12 +216,12 @@ describe("a line", () => {
 
 describe("with more domains than the upstream lists", () => {
   test("lines are found by their own records, or are unknown while no call can be spared", async () => {
-    const shop = await new Shop().open("big");
+    const shop = await Shop.open("big");
     try {
-      await shop.sign(registration("beyond.af"), { domain: "client-130.af", action: "renewal", years: 1 });
+      await shop.sign(registration("beyond.af"), renewal("client-130.af"));
       await shop.pass(HOUR_MS);
       shop.sandbox.control.order("big", { domain: "beyond.af", action: "registration", years: 1 });
-      shop.sandbox.control.order("big", { domain: "client-130.af", action: "renewal", years: 1 });
+      shop.sandbox.control.order("big", renewal("client-130.af"));
       await shop.pass(HOUR_MS);
       expect(await shop.stateOf("beyond.af")).toBe("managed");
       expect(await shop.stateOf("client-130.af")).toBe("managed");
@@ -265,7 +256,7 @@ const FATES: readonly Fate[] = [
 ];
 
 test("in six days of carts, every line is in its right state within a day, and none is ever in a wrong one", async () => {
-  const shop = await new Shop().open();
+  const shop = await Shop.open();
   const { control } = shop.sandbox;
   const lines: { key: string; domain: string; fate: Fate; actsAtMs: number; hasActed: boolean }[] = [];
   const act = (domain: string, { action, end }: Fate): void => {
@@ -292,8 +283,7 @@ test("in six days of carts, every line is in its right state within a day, and n
         lines.push({ key: `${id} ${fate.action} ${domain}`, domain, fate, actsAtMs, hasActed: false });
       }
       if (day === 2) {
-        await shop.service.close();
-        await shop.start();
+        await shop.restart();
       }
       for (let hours = 0; hours < 24; hours += 12) await halfDay();
       const states = await statesOf(shop.service.ask);
@@ -315,7 +305,7 @@ test("in six days of carts, every line is in its right state within a day, and n
 
 test("visitors wait no longer beside carts that are looked for", async () => {
   const waits = async (carts: number): Promise<{ meanMs: number; served: number }> => {
-    const shop = await new Shop().open();
+    const shop = await Shop.open();
     try {
       const { service, clock, sandbox } = shop;
       for (let n = 0; n < carts; n += 1) {
