@@ -88,7 +88,7 @@ export class Shop {
   }
 
   /** Time passes in leaps, and after each one the answers of the sandbox arrive. */
-  async pass(ms: number, leapMs = 10 * MINUTE_MS): Promise<void> {
+  async pass(ms: number, leapMs = 20 * MINUTE_MS): Promise<void> {
     for (let left = ms; left > 0; left -= leapMs) {
       await this.clock.leap(Math.min(left, leapMs));
       await new Promise((done) => setTimeout(done, 4));

@@ -252,6 +252,9 @@ function portOf(address: string | AddressInfo | null): number {
   return address.port;
 }
 
+/** The wire itself is tested with raw.ts. */
+const verbOf = z.enum(["get", "head", "post", "put", "patch", "delete", "options"]);
+
 /** Sends requests to a port with supertest, over connections of this agent, and reads each answer as it is. */
 export function asker(port: number, agent: Agent): Ask {
   const service = supertest(`http://127.0.0.1:${port}`);
@@ -259,7 +262,7 @@ export function asker(port: number, agent: Agent): Ask {
     const { pathname, search } = new URL(path, "http://localhost");
     // supertest would normalize it.
     if (pathname + search !== path && method === "GET") return askAsItIs(port, path, headers);
-    const question = questionOf(service, method, path)
+    const question = service[verbOf.parse(method.toLowerCase())](path)
       .agent(agent)
       .redirects(0)
       .ok(() => true)
@@ -284,27 +287,6 @@ async function askAsItIs(
   const [answer] = answersIn(await exchange(port, get(path, { ...fields, ...CLOSE })));
   if (answer === undefined) throw new Error(`no answer to ${path}`);
   return answerOf(answer.status, answer.headers, Buffer.from(answer.body, "latin1").toString("utf8"));
-}
-
-function questionOf(service: ReturnType<typeof supertest>, method: string, path: string): supertest.Test {
-  switch (method) {
-    case "GET":
-      return service.get(path);
-    case "HEAD":
-      return service.head(path);
-    case "POST":
-      return service.post(path);
-    case "PUT":
-      return service.put(path);
-    case "PATCH":
-      return service.patch(path);
-    case "DELETE":
-      return service.delete(path);
-    case "OPTIONS":
-      return service.options(path);
-    default:
-      throw new Error(`the wire itself is tested with test/support/raw.ts, not ${method}`);
-  }
 }
 
 function readText(response: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
