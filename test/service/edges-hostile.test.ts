@@ -371,6 +371,7 @@ describe("answers", () => {
       const again = await ask(path, { "If-None-Match": etag });
       const viaExpress = await ask(path, { Accept: "application/json;q=0.9, */*;q=0.1" });
       expect([answer.status, again.status, viaExpress.status]).toEqual([200, 304, 200]);
+      expect((await ask("/v1/prices?tld=.com.af", { "If-None-Match": etag })).status).toBe(200);
       for (const { headers } of [answer, again, viaExpress]) {
         expect(headers["cache-control"]).toMatch(/^public/);
         for (const name of ["x-request-id", "ratelimit", "ratelimit-policy"])

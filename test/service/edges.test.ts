@@ -7,7 +7,15 @@ import { PROBLEMS } from "../../src/errors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { CLOSE, exchange, get } from "../support/raw.js";
-import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
+import {
+  bearer,
+  problemOf,
+  type Service,
+  startService,
+  STATUS_OF,
+  until,
+  withService,
+} from "../support/service.js";
 
 const WEBSITE = "https://www.example.af";
 const GETS = ["/v1/availability", "/v1/search", "/v1/prices", "/v1/quotes"];
@@ -317,20 +325,18 @@ test("answers match the OpenAPI document", async () => {
     matchesDocument(document, method, path, await service.ask(path, { method, ...options }));
 });
 
-test("a visitor who may wait long for a call that may take long isn't cut off before the answer", async () => {
-  const env = { QUOTA_MAX_WAIT_MS: "90000", UPSTREAM_TIMEOUT_MS: "90000" };
-  const patient = await startService({ clock: new FakeClock(), env, warm: false });
-  try {
-    let allowedMs = 0;
-    patient.server.on("request", ({ socket }: IncomingMessage) => {
-      allowedMs = socket.timeout ?? 0;
-    });
-    await patient.ask("/health");
-    expect(allowedMs).toBeGreaterThan(180_000);
-  } finally {
-    await patient.close();
-  }
-});
+test("a visitor who may wait long for a call that may take long isn't cut off before the answer", () =>
+  withService(
+    { env: { QUOTA_MAX_WAIT_MS: "90000", UPSTREAM_TIMEOUT_MS: "90000" }, warm: false },
+    async (patient) => {
+      let allowedMs = 0;
+      patient.server.on("request", ({ socket }: IncomingMessage) => {
+        allowedMs = socket.timeout ?? 0;
+      });
+      await patient.ask("/health");
+      expect(allowedMs).toBeGreaterThan(180_000);
+    },
+  ));
 
 test("an unfinished request doesn't affect others, and aborting it causes no error", async () => {
   const socket = connect(service.port, "127.0.0.1");
