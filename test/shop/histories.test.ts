@@ -3,7 +3,6 @@
  * nothing is untrue for its age, and no line is signed below its floor or under the wrong rule. What counts as evidence: prices-change.test.ts.
  */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { claimsOf } from "../support/promise.js";
 import type { Answer, Service } from "../support/service.js";
@@ -70,11 +69,7 @@ const count = { shown: 0, signed: 0 };
 const now = (): number => opened.clock.now();
 const report = (what: string): void => void violations.push(`${now()}: ${what}`);
 
-/** With small caches, because no history fills large ones, and every restart would allocate them. */
-function start(): Promise<Service> {
-  const cache = readFileSync("config/cache.yaml", "utf8").replaceAll(/entries: \d+/g, "entries: 100");
-  return opened.start({ warm: false, cache });
-}
+const start = (): Promise<Service> => opened.start({ warm: false });
 
 beforeAll(async () => {
   opened = await openShop();

@@ -3,7 +3,7 @@
  * service-process.ts. Requests are sent over real sockets, and answers are read completely.
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -68,7 +68,7 @@ export interface ServiceOptions<C extends Clock = FakeClock> {
   readonly clock: C;
   /** Overrides the harness's settings. It can be a function of the sandbox. `UPSTREAM_BASE_URL` makes the sandbox a live upstream. */
   readonly env?: Readonly<Record<string, string>> | ((sandbox: Sandbox) => Readonly<Record<string, string>>);
-  /** YAML; by default what the shop of most tests sells, and the shipped files. */
+  /** YAML; by default what the shop of most tests sells, small memories, and the shipped file. */
   readonly retail?: string;
   readonly cache?: string;
   readonly world?: string;
@@ -129,6 +129,11 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
+/** The shipped file with small memories: no test fills large ones, and every start would allocate them. */
+function smallCache(): string {
+  return readFileSync("config/cache.yaml", "utf8").replaceAll(/entries: \d{3,}/g, "entries: 200");
+}
+
 /** Starts the service in this process. Only its clock and the destination of its log are replaced. */
 export async function startService<C extends Clock>(options: ServiceOptions<C>): Promise<Service> {
   // Only now: half a second would be too long for suites that only want a log or a folder.
@@ -159,7 +164,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   };
   const files = {
     ...fileWith("RETAIL_CONFIG", options.retail ?? RETAIL),
-    ...fileWith("CACHE_CONFIG", options.cache),
+    ...fileWith("CACHE_CONFIG", options.cache ?? smallCache()),
     ...fileWith("SANDBOX_CONFIG", options.world),
   };
   const tokens = Object.entries(STAFF).map(([scope, token]) => `${scope}:${sha256(token)}:${scope}`);
