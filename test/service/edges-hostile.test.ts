@@ -693,8 +693,9 @@ describe("a hostile string", () => {
     );
 
     test("is answered with at most one call if it is valid", async () => {
-      const valid = VECTORS.map((source) => `${source}.af`).filter(isName);
-      const names = valid.filter((_text, index) => index % Math.floor(valid.length / 60) === 0);
+      const names = VECTORS.filter((_text, index) => index % 6 === 0)
+        .map((source) => `${source}.af`)
+        .filter(isName);
       const different = new Set(names.map((text) => parseDomainName(text, SOLD, "domain").ascii));
       expect(different.size).toBeGreaterThan(20);
       const calls = service.calls();
