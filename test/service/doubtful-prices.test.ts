@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock, settle } from "../support/fake-clock.js";
-import { purge } from "../support/staff.js";
+import { healthCheck, purge } from "../support/staff.js";
 import {
   bearer,
   CHECK,
@@ -359,11 +359,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
   const changesOf = async (service: Service): Promise<number> =>
     (await pricesOf(service)).prices.filter(({ changed }) => changed !== undefined).length;
 
-  const pricesCheck = z.object({ checks: z.object({ prices: z.array(z.unknown()) }) });
-
-  async function healthOf({ ask }: Service): Promise<unknown> {
-    return pricesCheck.parse((await ask("/health")).body).checks.prices[0];
-  }
+  const healthOf = (service: Service): Promise<unknown> => healthCheck(service, "prices");
 
   const countEvents = ({ log }: Service, event: string): number =>
     log.filter((line) => line.includes(`"event":"${event}"`)).length;

@@ -17,7 +17,7 @@ import {
   withService,
 } from "../support/service.js";
 import { SMALL_SHOP } from "../support/retail.js";
-import { overviewOf } from "../support/staff.js";
+import { healthCheck, overviewOf } from "../support/staff.js";
 import { readFileSync } from "node:fs";
 import { validateHeaderValue } from "node:http";
 import { parseDomainName, parseSearchTerm } from "../../src/domain-name.js";
@@ -299,27 +299,21 @@ describe("a client's address", () => {
   const withHops = async (hops: number, act: (service: Service) => Promise<void>): Promise<void> => {
     await withService({ retail: SMALL_SHOP, env: { TRUST_PROXY_HOPS: String(hops) } }, act);
   };
-  const health = z.object({ checks: z.object({ proxy: z.array(z.object({ status: z.string() })) }) });
-
   /** What `/health`, staff and the log say after fifty requests with such an X-Forwarded-For. */
   async function reportedAfter(
     { ask, log }: Service,
     forwarded: (n: number) => string | null,
     path = "/problems/internal",
-  ): Promise<readonly [string | undefined, string, number]> {
+  ): Promise<readonly [string, string, number]> {
     for (let n = 0; n < 50; n += 1) {
       const value = forwarded(n);
       await ask(path, {
         headers: { ...bearer("read"), ...(value !== null && { "X-Forwarded-For": value }) },
       });
     }
-    const { checks } = health.parse((await ask("/health")).body);
+    const { status } = z.object({ status: z.string() }).parse(await healthCheck({ ask }, "proxy"));
     const { proxy } = await overviewOf({ ask });
-    return [
-      checks.proxy[0]?.status,
-      proxy,
-      log.filter((line) => line.includes("proxy.misconfigured")).length,
-    ];
+    return [status, proxy, log.filter((line) => line.includes("proxy.misconfigured")).length];
   }
   const visitor = (n: number): string => `192.0.2.${n}`;
 

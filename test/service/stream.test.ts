@@ -6,7 +6,15 @@ import { openApiDocument } from "../../src/wire/document.js";
 import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";
-import { CHECK, inTime, problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  CHECK,
+  inTime,
+  problemOf,
+  type Service,
+  startService,
+  until,
+  withService,
+} from "../support/service.js";
 import { overviewOf, purge } from "../support/staff.js";
 
 const resultShape = z.object({
@@ -24,22 +32,14 @@ function resultsIn(events: readonly ReadEvent[]): [string, string][] {
     .map(({ domain, status, suggested }) => [domain, suggested ? `suggested ${status}` : status]);
 }
 
-/** The same, sorted by domain. */
-function sortedResultsIn(events: readonly ReadEvent[]): [string, string][] {
-  return sorted(resultsIn(events));
-}
+const sorted = (results: readonly [string, string][]): [string, string][] =>
+  results.toSorted(([one], [other]) => one.localeCompare(other));
+const sortedResultsIn = (events: readonly ReadEvent[]): [string, string][] => sorted(resultsIn(events));
 
-function sorted(results: readonly [string, string][]): [string, string][] {
-  return results.toSorted(([one], [other]) => one.localeCompare(other));
-}
-
-function domainsOf(events: readonly ReadEvent[]): string[] {
-  return sortedResultsIn(events).map(([domain]) => domain);
-}
-
-function lastIdOf(events: readonly ReadEvent[]): string {
-  return events.findLast(({ id }) => id !== undefined)?.id ?? "";
-}
+const domainsOf = (events: readonly ReadEvent[]): string[] =>
+  sortedResultsIn(events).map(([domain]) => domain);
+const lastIdOf = (events: readonly ReadEvent[]): string =>
+  events.findLast(({ id }) => id !== undefined)?.id ?? "";
 
 const done = (complete: boolean): ReadEvent => ({ id: undefined, event: "done", data: { complete } });
 
@@ -278,19 +278,13 @@ interface LowQuota {
 }
 
 /** Runs `act` with a service that has one call left of its budget, and gets the others back after `inMs`. */
-async function withLowQuota(
+function withLowQuota(
   inMs: number,
   act: (context: LowQuota) => Promise<void>,
-  more: { readonly retail?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  { retail = FOUR_TLDS, env = {} }: { readonly retail?: string; readonly env?: Record<string, string> } = {},
 ): Promise<void> {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    retail: more.retail ?? FOUR_TLDS,
-    env: { ...ONE_LEFT, ...more.env },
-  });
-  const streams: OpenStream[] = [];
-  try {
+  return withService({ retail, env: { ...ONE_LEFT, ...env } }, async (service, clock) => {
+    const streams: OpenStream[] = [];
     await service.ask("/v1/search?q=kabul");
     expect(service.calls()).toBe(9);
     await clock.advance(60_000 - inMs);
@@ -306,11 +300,10 @@ async function withLowQuota(
         streams.push(stream);
         return stream;
       },
+    }).finally(() => {
+      for (const stream of streams) stream.hangUp();
     });
-  } finally {
-    for (const stream of streams) stream.hangUp();
-    await service.close();
-  }
+  });
 }
 
 const UNCHECKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
@@ -383,13 +376,10 @@ describe("with little quota", () => {
       expect(events.at(-1)).toEqual(done(false));
       await until(() => service.log.some((line) => line.includes('"status":200') && line.includes("search")));
 
-      const other = await startService({ clock: new FakeClock(), retail: FOUR_TLDS });
-      try {
+      await withService({ retail: FOUR_TLDS }, async (other) => {
         const more = await openTo(other, "q=bank", { "Last-Event-ID": lastIdOf(events) });
         expect(domainsOf(await more.whole())).toEqual(UNCHECKED);
-      } finally {
-        await other.close();
-      }
+      });
     }));
 
   test("suggestions that need a call aren't made until there are calls to spare", () =>
