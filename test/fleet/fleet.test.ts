@@ -21,6 +21,11 @@ describeWithRedis("a fleet", () => {
   const availability = (name: string): string => `/v1/availability?domain=${name}.af`;
   const statusOf = ({ body }: Answer): string => z.object({ status: z.string() }).parse(body).status;
   const others = (owner: Replica): Replica[] => fleet.replicas.filter((one) => one !== owner);
+  const followerOf = (owner: Replica): Replica => {
+    const [follower] = others(owner);
+    if (follower === undefined) throw new Error("there is no follower");
+    return follower;
+  };
   const largestWindow = (): number =>
     Math.max(...fleet.sandbox.stats().credentials.map((one) => one.largestWindow));
   const rejected = (): number =>
@@ -55,8 +60,7 @@ describeWithRedis("a fleet", () => {
     );
     expect(internal).toEqual([]);
     const owner = await fleet.owner();
-    const [follower] = others(owner);
-    if (follower === undefined) throw new Error("there is no follower");
+    const follower = followerOf(owner);
     const prices = await follower.ask("/v1/prices");
     expect(prices.text).toBe((await owner.ask("/v1/prices")).text);
     const again = await follower.ask("/v1/prices", {
@@ -116,13 +120,12 @@ describeWithRedis("a fleet", () => {
     told.sort((a, b) => a.inMs - b.inMs);
     expect(told.length).toBeGreaterThan(5);
     await fleet.stepDown(first);
-    const rest = others(first);
     const second = await fleet.owner(fleet.replicas);
     expect(second).not.toBe(first);
     // The age of the note is measured by Redis, for which no time has passed while that of the test did. So a holder may be told a second or two more.
     const obey = async (name: string): Promise<number> => {
       for (let times = 0; times < 5; times += 1) {
-        const answer = await (rest[0] ?? second).ask(availability(name));
+        const answer = await followerOf(first).ask(availability(name));
         if (answer.status === 200) return 200;
         const { kept, retryAfter = 0 } = problemOf(answer);
         if (kept !== true || retryAfter > 3) break;
@@ -166,8 +169,7 @@ describeWithRedis("a fleet", () => {
   test("signs no price that changes with the owner as the former owner knew it, and shows it as it is within seconds; no cart is lost, nor what was said of it", async () => {
     fleet = await startFleet(2);
     const first = await fleet.owner();
-    const [other] = others(first);
-    if (other === undefined) throw new Error("there is no follower");
+    const other = followerOf(first);
     const khyber = renewal("khyber.af");
     const signed = async (): Promise<unknown> =>
       z
@@ -237,8 +239,7 @@ describeWithRedis("a fleet", () => {
   test("without Redis makes no call after four seconds, answers what is known, and goes on within seconds after its return", async () => {
     fleet = await startFleet(2, SMALL);
     const owner = await fleet.owner();
-    const [follower] = others(owner);
-    if (follower === undefined) throw new Error("there is no follower");
+    const follower = followerOf(owner);
     for (const replica of fleet.replicas)
       expect((await asked(replica, availability("kept"))).status).toBe(200);
 
@@ -293,8 +294,7 @@ describeWithRedis("a fleet", () => {
   test("shares the audit of staff, which includes the acts of a Redis outage once Redis is back", async () => {
     fleet = await startFleet(2);
     const owner = await fleet.owner();
-    const [follower] = others(owner);
-    if (follower === undefined) throw new Error("there is no follower");
+    const follower = followerOf(owner);
     await Promise.all([purge(owner, "account"), fleet.pass(500)]);
     await fleet.passUntil(() => hasAct(follower, "account"), "the arrival of the other replica's act");
     expect(await fleet.redis.command("LLEN", "af-storefront:audit")).toBe(":1\r\n");
