@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
-import { bearer, CHECK, PRICING, problemOf, type Service, startService, until } from "../support/service.js";
+import { bearer, CHECK, PRICING, problemOf, type Service, until, withService } from "../support/service.js";
 import { purge } from "../support/staff.js";
 import { MINUTE_MS, type OpenedShop, openShop } from "./opened-shop.js";
 import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
@@ -350,23 +350,17 @@ test("a further call that a search needs goes first, but isn't counted as a cart
   expect(await served()).toEqual([0, 2]);
 });
 
-test("a premium name has a price under a TLD that isn't sold for one year", async () => {
-  await service.close();
+test("a premium name has a price under a TLD that isn't sold for one year", () => {
   const years = "{ registration: [2, 3], renewal: [1], transfer: [1] }";
-  const three = WORLD.replace('["17.31", "33.00"]', '["17.31", "33.00", "47.00"]');
+  const world = WORLD.replace('["17.31", "33.00"]', '["17.31", "33.00", "47.00"]');
   const retail = RETAIL.replace(/years: \{[^}]*\}/, `years: ${years}`);
-  const sold = await startService({ clock, world: three, retail });
-  try {
+  return withService({ world, retail }, async (sold) => {
     const found = await shopAt(sold).availability("gold.af", 2);
     // 900.00, and what the second year of an ordinary name costs.
     expect(found).toMatchObject({ premium: true, price: usd("1007.26"), stale: false });
-    expect((await shopAt(sold).cart(registration("gold.af", 2))).signed).toEqual([
-      "gold.af registration 1007.26",
-    ]);
-  } finally {
-    await sold.close();
-    service = await opened.start();
-  }
+    const { signed } = await shopAt(sold).cart(registration("gold.af", 2));
+    expect(signed).toEqual(["gold.af registration 1007.26"]);
+  });
 });
 
 describe("when the upstream ignores the term of a check", () => {
@@ -562,21 +556,17 @@ describe("when the clock jumps forward, as after a suspension of the machine", (
     expect(await shop().quote("transfer")).toMatchObject({ stale: false });
   });
 
-  test("the quota doesn't count the time, which may not have passed", async () => {
-    const small = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "10" } });
-    const askAll = async (names: readonly string[]): Promise<void> => {
-      const answers = names.map((name) => small.ask(`/v1/availability?domain=${name}.af`));
-      await clock.advance(8_000);
-      await Promise.all(answers);
-    };
-    try {
+  test("the quota doesn't count the time, which may not have passed", () =>
+    withService({ retail: RETAIL, world: WORLD, env: { UPSTREAM_RATE_LIMIT: "10" } }, async (small, time) => {
+      const askAll = async (names: readonly string[]): Promise<void> => {
+        const answers = names.map((name) => small.ask(`/v1/availability?domain=${name}.af`));
+        await time.advance(8_000);
+        await Promise.all(answers);
+      };
       await askAll(Array.from({ length: 10 }, (_, n) => `before-${n}`));
       expect(small.calls()).toBe(7);
-      clock.stepWall(HOUR_MS);
+      time.stepWall(HOUR_MS);
       await askAll(Array.from({ length: 10 }, (_, n) => `after-${n}`));
       expect(small.calls()).toBe(7);
-    } finally {
-      await small.close();
-    }
-  });
+    }));
 });
