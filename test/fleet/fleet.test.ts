@@ -1,6 +1,7 @@
 /** Three replicas, a real Redis and the sandbox over HTTP: who calls, what the others do, and how the owner changes. */
 import { afterEach, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { auditShape, staffPricesShape } from "../../src/wire/staff.js";
 import { type Fleet, type Replica, startFleet } from "../support/fleet.js";
 import { claimsOf } from "../support/promise.js";
 import { describeWithRedis } from "../support/redis.js";
@@ -284,8 +285,6 @@ describeWithRedis("a fleet", () => {
   });
 
   const TIER = "GET /api/v1/account/tier";
-  const auditShape = z.object({ acts: z.array(z.object({ subject: z.string().nullable() })) });
-  const pricesShape = z.object({ prices: z.array(z.object({ changed: z.unknown().optional() })) });
   const hasAct = async (replica: Replica, subject: string): Promise<boolean> =>
     auditShape
       .parse((await asked(replica, "/v1/staff/audit", { headers: bearer("read") })).body)
@@ -321,7 +320,8 @@ describeWithRedis("a fleet", () => {
       async () =>
         (await readAll("/v1/staff/prices")).every(
           ({ body }) =>
-            pricesShape.parse(body).prices.filter(({ changed }) => changed !== undefined).length === SOLD,
+            staffPricesShape.parse(body).prices.filter(({ changed }) => changed !== undefined).length ===
+            SOLD,
         ),
       "the refresh of the prices",
     );

@@ -1,8 +1,10 @@
 /** Prices that may be wrong or have changed: signs of premium, totals below those of shorter terms, other currencies, promotions, and lists that become old. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { staffPricesShape } from "../../src/wire/staff.js";
+import { quotesShape } from "../../src/wire/visitors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
-import { healthCheck, purge } from "../support/staff.js";
+import { healthCheck, purge, staffRead } from "../support/staff.js";
 import {
   bearer,
   CHECK,
@@ -36,27 +38,15 @@ function inShop(
 ): Promise<void> {
   return withService({ retail, ...options }, async (service, clock) => {
     await until(() => service.log.some((line) => line.includes('"known":5')), "the whole list");
-    const list = await staffPrices(service);
+    const { prices: list } = await pricesOf(service);
     const amount = (years: number) =>
       list.find((one) => one.action === "registration" && one.years === years)?.wholesale.amount ?? "";
     await check({ service, clock, base: [amount(1), amount(2)] });
   });
 }
 
-async function staffPrices(service: Service) {
-  const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
-  return z
-    .object({
-      prices: z.array(
-        z.object({
-          action: z.string(),
-          years: z.number(),
-          wholesale: z.object({ amount: z.string(), currency: z.string() }),
-        }),
-      ),
-    })
-    .parse(body).prices;
-}
+const pricesOf = async (service: Service) =>
+  staffPricesShape.parse((await staffRead(service, "prices")).body);
 
 const answers = (service: Service, operation: "check" | "domains", patch: unknown): void =>
   service.sandbox.control.setFault(operation, { fault: "patched", patch });
@@ -65,16 +55,12 @@ async function found(service: Service, domain: string, years = 1): Promise<unkno
   return (await service.ask(`/v1/availability?domain=${domain}&years=${years}`)).body;
 }
 
-const cartShape = z.object({
-  items: z.array(z.object({ price: z.unknown(), premium: z.boolean(), problem: z.unknown().optional() })),
-  promise: z.string().nullable(),
-});
 /** The cart of one line; a refusal as a line without a price. */
 async function cart(service: Service, clock: FakeClock, domain: string, action: string, years = 1) {
   const body = { items: [{ domain, action, years }] };
   const answer = await inTime(clock, service.ask("/v1/quotes", { method: "POST", body }));
   if (answer.status !== 200) return { price: null, promise: null };
-  const { items, promise } = cartShape.parse(answer.body);
+  const { items, promise } = quotesShape.parse(answer.body);
   return { price: items[0]?.price ?? null, promise };
 }
 const UNSIGNED = { price: null, promise: null };
@@ -233,7 +219,7 @@ describe("a price in a currency that the known prices don't have", () => {
   const timesOf = ({ log }: Service, event: string): number =>
     log.filter((line) => line.includes(`"event":"${event}"`)).length;
   const currencies = async (service: Service): Promise<readonly string[]> => [
-    ...new Set((await staffPrices(service)).map(({ wholesale }) => wholesale.currency)),
+    ...new Set((await pricesOf(service)).prices.map(({ wholesale }) => wholesale.currency)),
   ];
   const eventually = (clock: FakeClock, condition: () => boolean | Promise<boolean>): Promise<void> =>
     until(async () => {
@@ -343,17 +329,6 @@ currency: USD
 catalog: [{ tld: .af, years: { registration: [1, 2, 3] } }]
 rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
 `;
-
-  const staffPrices = z.object({
-    prices: z.array(
-      z.looseObject({ tld: z.string(), changed: z.unknown().optional(), warning: z.string().optional() }),
-    ),
-    warnings: z.array(z.string()),
-  });
-
-  async function pricesOf({ ask }: Service) {
-    return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body);
-  }
 
   const changesOf = async (service: Service): Promise<number> =>
     (await pricesOf(service)).prices.filter(({ changed }) => changed !== undefined).length;

@@ -304,14 +304,14 @@ describe("a client's address", () => {
     { ask, log }: Service,
     forwarded: (n: number) => string | null,
     path = "/problems/internal",
-  ): Promise<readonly [string, string, number]> {
+  ): Promise<readonly [string | undefined, string, number]> {
     for (let n = 0; n < 50; n += 1) {
       const value = forwarded(n);
       await ask(path, {
         headers: { ...bearer("read"), ...(value !== null && { "X-Forwarded-For": value }) },
       });
     }
-    const { status } = z.object({ status: z.string() }).parse(await healthCheck({ ask }, "proxy"));
+    const status = (await healthCheck({ ask }, "proxy"))?.status;
     const { proxy } = await overviewOf({ ask });
     return [status, proxy, log.filter((line) => line.includes("proxy.misconfigured")).length];
   }

@@ -1,7 +1,8 @@
 /** Minutes without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
 import { expect, test } from "@jest/globals";
-import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
+import { healthShape } from "../../src/wire/service.js";
+import { priceListShape, searchShape } from "../../src/wire/visitors.js";
 import { startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { matchesDocument } from "../support/openapi.js";
 import { SMALL_SHOP } from "../support/retail.js";
@@ -17,13 +18,6 @@ const TRIAL_MS = 30_000;
 /** How long a refused credential isn't used: after the first refusal, and after each later one. */
 const FIRST_PAUSE_S = 5;
 const LATER_PAUSE_S = 75;
-
-const search = z.object({ results: z.array(z.object({ retryAfter: z.number() })) });
-const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
-const health = z.object({
-  status: z.string(),
-  checks: z.object({ upstream: z.array(z.object({ status: z.string() })) }),
-});
 
 /** The number of calls that were sent, whether or not they arrived. */
 function sent({ log }: Service): number {
@@ -77,7 +71,7 @@ const busiestMinute = (thirds: readonly number[]): number =>
 test("eight minutes of reset connections leave prices unchanged, cause only a few calls, and are over with a trial request", () =>
   withService({ retail: SMALL_SHOP }, async (service, clock) => {
     const { control } = service.sandbox;
-    const known = priceList.parse((await service.ask("/v1/prices")).body);
+    const known = priceListShape.parse((await service.ask("/v1/prices")).body);
     control.setFault("all", { fault: "reset-on-accept" });
 
     const thirds: number[] = [];
@@ -89,7 +83,7 @@ test("eight minutes of reset connections leave prices unchanged, cause only a fe
       thirds.push(sent(service) - before);
       await clock.advance(1);
       const prices = await service.ask("/v1/prices");
-      expect(priceList.parse(prices.body)).toEqual(known);
+      expect(priceListShape.parse(prices.body)).toEqual(known);
     }
     // Without the calls that discovered the outage: five of one operation, and one of each other. Only prices are refreshed after that, which
     // adds one to the five trial requests of a minute.
@@ -102,7 +96,7 @@ test("eight minutes of reset connections leave prices unchanged, cause only a fe
     expect(problemOf(name).code).toBe("upstream_failed");
     const search = await service.ask("/v1/search?q=kabul");
     expect(search.body).toMatchObject({ complete: false, results: [{ status: "unknown" }] });
-    const state = health.parse((await service.ask("/health")).body);
+    const state = healthShape.parse((await service.ask("/health")).body);
     expect(state.checks.upstream).toMatchObject([{ status: "warn" }]);
     expect(await openCircuits(service)).toEqual(
       expect.arrayContaining(["check", "domains", "domain", "balance", "tier"]),
@@ -160,7 +154,7 @@ test("a price list that was never loaded gives the reason and a retry time, as d
       expect((await ask("/livez")).status).toBe(200);
       for (const pauseS of [FIRST_PAUSE_S, LATER_PAUSE_S]) {
         expect(await refusalOf("/v1/availability?domain=kabul.af")).toEqual([502, "upstream_failed", pauseS]);
-        const { results } = search.parse((await ask("/v1/search?q=herat")).body);
+        const { results } = searchShape.parse((await ask("/v1/search?q=herat")).body);
         expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([pauseS]));
         // The list is retried every five seconds, even without visitors.
         expect(await refusalOf("/v1/prices")).toEqual([502, "upstream_failed", 5]);
@@ -217,12 +211,12 @@ test("a credential revoked while idle costs at most five calls in five minutes, 
     for (let second = 0; second < 300; second += 30) {
       await Promise.all([sendTraffic(service, second), service.ask("/v1/availability?domain=google.af")]);
       const state = await service.ask("/health");
-      expect([state.status, health.parse(state.body).status]).toEqual([503, "fail"]);
+      expect([state.status, healthShape.parse(state.body).status]).toEqual([503, "fail"]);
       await clock.advance(30_000);
     }
     expect(callsOf(sandbox)).toBe(accepted);
     expect(refusals()).toBeLessThanOrEqual(5);
-    expect(priceList.parse((await service.ask("/v1/prices")).body).prices).toHaveLength(2);
+    expect(priceListShape.parse((await service.ask("/v1/prices")).body).prices).toHaveLength(2);
     expect((await service.ask("/v1/availability?domain=google.af")).body).toMatchObject({ status: "taken" });
   }));
 

@@ -8,6 +8,8 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
+import { pricePreviewShape, staffPricesShape } from "../../src/wire/staff.js";
+import { priceListShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {
@@ -75,19 +77,9 @@ const COM_WORLD = WORLD.replace(
 );
 const events = (name: string) =>
   service.log.slice(loggedBefore).filter((line) => line.includes(`"event":"${name}"`));
-const warningsOf = ({ body }: Answer) => z.object({ warnings: z.array(z.string()) }).parse(body).warnings;
-const pricesShape = z.object({
-  prices: z.array(
-    z.object({
-      tld: z.string(),
-      action: z.string(),
-      years: z.int(),
-      price: z.object({ amount: z.string(), currency: z.string() }),
-    }),
-  ),
-});
+const warningsOf = ({ body }: Answer) => staffPricesShape.parse(body).warnings;
 const listed = async (): Promise<string[]> =>
-  pricesShape
+  priceListShape
     .parse((await service.ask("/v1/prices")).body)
     .prices.map(({ tld, action, years, price }) => `${tld} ${action} ${years} ${price.amount}`);
 
@@ -307,21 +299,12 @@ describe("a preview", () => {
       body,
     });
 
-  const previewShape = z.object({
-    faults: z.array(z.string()),
-    sections: z.array(z.string()),
-    prices: z.array(
-      z.looseObject({ tld: z.string(), action: z.string(), years: z.int(), change: z.string() }),
-    ),
-    warnings: z.array(z.string()),
-  });
-
   async function preview(text: string) {
     const answer = await post(text);
     expect(answer.status).toBe(200);
     expect(answer.headers["cache-control"]).toBe("no-store");
     matchesDocument(openApiDocument({ version: "1.2.3" }), "post", PATH, answer);
-    return previewShape.parse(answer.body);
+    return pricePreviewShape.parse(answer.body);
   }
 
   test("of the file in effect shows no change", async () => {

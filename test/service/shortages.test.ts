@@ -1,6 +1,7 @@
 /** The public API as visitors use it when something is short or broken: the quota, their own limits, or the upstream. */
 import { describe, expect, jest, test } from "@jest/globals";
 import { z } from "zod";
+import { searchShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { plainShapes } from "../support/plain-shapes.js";
 import {
@@ -36,11 +37,6 @@ catalog:
 rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
 premium: { markupPercent: "15" }
 `;
-
-const searchShape = z.object({
-  results: z.array(z.object({ domain: z.string(), status: z.string(), retryAfter: z.int().optional() })),
-  complete: z.boolean(),
-});
 
 /** With one term, unless the options say otherwise. */
 const withShop = (options: Partial<ServiceOptions>, act: Parameters<typeof withService>[1]): Promise<void> =>

@@ -1,6 +1,7 @@
 /** The public API as visitors use it while nothing is short and nothing fails: names, searches, prices, quotes and carts. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { searchShape } from "../../src/wire/visitors.js";
 import { openStream } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { SMALL_SHOP } from "../support/retail.js";
@@ -59,11 +60,6 @@ function available(domain: string) {
 function named(domain: string, unicodeName = domain) {
   return { domain, unicodeName, tld: domain.slice(domain.indexOf(".")) };
 }
-
-const searchShape = z.object({
-  results: z.array(z.object({ domain: z.string(), status: z.string() })),
-  complete: z.boolean(),
-});
 
 const priceList = z.strictObject({
   asOf: z.string(),

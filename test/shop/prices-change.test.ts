@@ -532,7 +532,7 @@ test("the time of an answer is given in whole minutes, rounded down, and isn't i
     await shop().quote("renewal"),
     await priceList(),
   ];
-  const hours = asked.map(({ asOf }) => asOf.slice(0, 13));
+  const hours = asked.map(({ asOf }) => asOf?.slice(0, 13));
   expect(new Set(hours)).toEqual(new Set([new Date(clock.now()).toISOString().slice(0, 13)]));
   expect(service.calls(CHECK) + service.calls(PRICING)).toBe(before);
 });

@@ -1,7 +1,7 @@
 /** What staff, and whoever watches over it, ask of a service. */
 import { expect } from "@jest/globals";
-import { z } from "zod";
 import { overviewShape } from "../../src/wire/overview.js";
+import { healthShape } from "../../src/wire/service.js";
 import { type Answer, bearer, type Service } from "./service.js";
 
 type Asked = Pick<Service, "ask">;
@@ -14,10 +14,9 @@ export async function overviewOf(service: Asked) {
   return overviewShape.parse((await staffRead(service, "overview")).body);
 }
 
-const healthShape = z.object({ checks: z.record(z.string(), z.tuple([z.unknown()])) });
 /** One of the checks that `/health` shows to everyone. */
-export async function healthCheck({ ask }: Asked, check: string): Promise<unknown> {
-  return healthShape.parse((await ask("/health")).body).checks[check]?.[0];
+export async function healthCheck({ ask }: Asked, check: "upstream" | "quota" | "prices" | "proxy") {
+  return healthShape.parse((await ask("/health")).body).checks[check][0];
 }
 
 /** The number of requests for single names that wait for a call. */
