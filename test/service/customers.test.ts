@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { z } from "zod";
 import { readConfig } from "../../src/config/env.js";
+import { customerDomainsShape } from "../../src/wire/customers.js";
 import { openApiDocument } from "../../src/wire/document.js";
+import { overviewShape } from "../../src/wire/overview.js";
+import { staffDomainsShape, staffPricesShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { SMALL_SHOP } from "../support/retail.js";
@@ -122,9 +125,7 @@ describe("a customer", () => {
       "",
     ];
     const { body } = await ask("/v1/me/domains", claim);
-    const { domains } = z
-      .strictObject({ domains: z.array(z.looseObject({ domain: z.string() })) })
-      .parse(body);
+    const { domains } = customerDomainsShape.parse(body);
     expect(domains.map(({ domain }) => domain)).toEqual(["hindukush.net.af", "khyber.af"]);
     expect(domains[1]).toEqual(khyber);
     expect((await ask("/v1/me/domains", [])).body).toEqual({ domains: [] });
@@ -132,10 +133,7 @@ describe("a customer", () => {
 
   test("sees no wholesale prices", async () => {
     const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
-    const wholesale = z.object({
-      prices: z.array(z.object({ wholesale: z.object({ amount: z.string() }) })),
-    });
-    const amounts = wholesale.parse(body).prices.map((price) => price.wholesale.amount);
+    const amounts = staffPricesShape.parse(body).prices.map((price) => price.wholesale.amount);
     const { text } = await ask("/v1/me/domains", ["khyber.af", "hindukush.net.af", "kabul-bakery.com.af"]);
     expect(amounts.filter((amount) => text.includes(`"${amount}"`))).toEqual([]);
   });
@@ -261,7 +259,7 @@ test("a customer of a reseller with more domains than the upstream lists sees ev
       service.ask(path, asCustomer(await signToken(claimsAt(clock, { domains }))));
     const names = Array.from({ length: 12 }, (_, n) => `client-${n + 110}.af`);
     const answer = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
-    const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(answer.body);
+    const { domains } = customerDomainsShape.parse(answer.body);
     expect(domains.map(({ domain }) => domain)).toEqual(["client-001.af", ...names]);
     expect(service.calls(DOMAIN)).toBe(13);
 
@@ -505,13 +503,9 @@ test("an expiry that a domain can't have is unknown and reported", async () => {
   ] as const) {
     const domains = rows.map(([dates], at) => ({ ...record, domain: `dated-${at}.af`, ...dates }));
     await withUpstream({ domains }, async ({ staff }) => {
-      const list = z
-        .object({ domains: z.array(z.object({ expiresAt: z.string().nullable() })) })
-        .parse(await staff("/v1/staff/domains"));
+      const list = staffDomainsShape.parse(await staff("/v1/staff/domains"));
       expect(list.domains.map(({ expiresAt }, at) => [rows[at]?.[0], expiresAt])).toEqual(rows);
-      const { unexpected } = z
-        .object({ unexpected: z.array(z.object({ what: z.string() })) })
-        .parse(await staff("/v1/staff/overview"));
+      const { unexpected } = overviewShape.parse(await staff("/v1/staff/overview"));
       expect(unexpected.filter(({ what }) => what.startsWith("expires_at"))).toHaveLength(reported);
     });
   }

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { z } from "zod";
+import { historyShape } from "../../src/wire/overview.js";
 import type { Credential } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { SMALL_SHOP } from "../support/retail.js";
@@ -107,8 +107,6 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
   };
 }
 
-const usedIn = z.object({ used: z.array(z.number()) });
-
 test.each<[string, (scene: Scene, old: Credential) => Promise<Credential>]>([
   [
     "with the old one revoked at once",
@@ -211,7 +209,7 @@ test("a key replaced while idle doesn't affect the quota in the overview and the
     // The history samples the overview once a minute.
     await clock.advance(1_000);
     const history = await service.ask("/v1/staff/history", { headers: bearer("read") });
-    expect(usedIn.parse(history.body).used).toEqual([0, calls]);
+    expect(historyShape.parse(history.body).used).toEqual([0, calls]);
     expect(service.calls()).toBe(calls);
 
     expect((await service.ask("/v1/availability?domain=asked-after-rotation.af")).status).toBe(200);

@@ -7,6 +7,8 @@ import { createRecentCalls } from "../../src/upstream/recent-calls.js";
 import { csvOf } from "../../src/wire/csv.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { historyShape } from "../../src/wire/overview.js";
+import { balanceShape, staffDomainsShape } from "../../src/wire/staff.js";
+import { priceListShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { SMALL_SHOP } from "../support/retail.js";
@@ -343,7 +345,7 @@ describe("a purge", () => {
       await clock.advance(5000);
       await until(async () => {
         const { body } = await service.ask("/v1/prices");
-        const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
+        const known = priceListShape.safeParse(body);
         return known.data?.prices.length === 2;
       }, "the refresh of the price list");
     }));
@@ -352,7 +354,7 @@ describe("a purge", () => {
 test("the account is shown as it was, marked stale, when the upstream fails", () =>
   withService({ retail: SMALL_SHOP }, async (service, clock) => {
     const balance = async () => (await staffRead(service, "balance")).body;
-    const { asOf } = z.object({ asOf: z.string() }).parse(await balance());
+    const { asOf } = balanceShape.parse(await balance());
     await service.sandbox.close();
     await clock.advance(301_000);
     expect(await balance()).toMatchObject({ balance: "1843.50", asOf, source: "stale" });
@@ -362,7 +364,7 @@ test("a domain list that ends after a hundred says that there are more, as CSV i
   withService({ reseller: "big", retail: SMALL_SHOP }, async (service) => {
     const { body } = await staffRead(service, "domains");
     expect(body).toMatchObject({ truncated: true });
-    expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
+    expect(staffDomainsShape.parse(body).domains).toHaveLength(100);
     const headers = { ...bearer("read"), Accept: "text/csv" };
     const { columns, rows } = rowsIn((await service.ask("/v1/staff/domains", { headers })).text);
     const at = columns.indexOf("truncated");

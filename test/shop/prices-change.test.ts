@@ -1,10 +1,10 @@
 /** What may change between two answers: nothing that is shown or signed contradicts what the upstream has said since. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { z } from "zod";
+import { priceListShape } from "../../src/wire/visitors.js";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, until, withService } from "../support/service.js";
-import { purge } from "../support/staff.js";
+import { overviewOf, purge } from "../support/staff.js";
 import { MINUTE_MS, type OpenedShop, openShop } from "./opened-shop.js";
 import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
 
@@ -39,7 +39,7 @@ const pass = async (times: number, stepMs: number): Promise<void> => {
     await service.ask("/livez");
   }
 };
-const priceList = async () => z.object({ asOf: z.string() }).parse((await service.ask("/v1/prices")).body);
+const priceList = async () => priceListShape.parse((await service.ask("/v1/prices")).body);
 const purgePrices = () => purge(service, "prices");
 
 describe("when the wholesale price rises", () => {
@@ -339,10 +339,7 @@ test("a quote that a check contradicts isn't shown as fresh until it has been as
 
 test("a further call that a search needs goes first, but isn't counted as a cart's", async () => {
   const served = async (): Promise<unknown> => {
-    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-    const lane = z.object({ served: z.number() });
-    const shape = z.object({ quota: z.object({ lanes: z.object({ checkout: lane, exact: lane }) }) });
-    const { lanes } = shape.parse(body).quota;
+    const { lanes } = (await overviewOf(service)).quota;
     return [lanes.checkout.served, lanes.exact.served];
   };
   expect(await served()).toEqual([0, 0]);

@@ -1,9 +1,9 @@
 /** A shop that signs carts at an upstream of the test, whose portal takes orders, and what its staff see. */
 import { expect } from "@jest/globals";
-import { z } from "zod";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { followedCartsShape } from "../../src/wire/staff.js";
+import { quotesShape } from "../../src/wire/visitors.js";
 import { type OpenedShop, openShop } from "../shop/opened-shop.js";
 import type { CartLine } from "../shop/shop.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -26,9 +26,9 @@ const document = openApiDocument({ version: "1.2.3" });
 
 export async function sign(ask: Ask, clock: FakeClock, ...items: CartLine[]): Promise<string> {
   const { status, body } = await inTime(clock, ask("/v1/quotes", { method: "POST", body: { items } }));
-  const cart = z.object({ promise: z.string() }).parse(body);
-  expect([status, claimsOf(cart.promise).items.length]).toEqual([200, items.length]);
-  return claimsOf(cart.promise).jti;
+  const claims = claimsOf(quotesShape.parse(body).promise ?? "");
+  expect([status, claims.items.length]).toEqual([200, items.length]);
+  return claims.jti;
 }
 
 export async function listed(ask: Ask, query = "") {
