@@ -6,6 +6,7 @@ import { z } from "zod";
 import { createRecordFile } from "../../src/record-file.js";
 import { acts as kindOfAct, createAudit } from "../../src/staff/audit.js";
 import { openApiDocument } from "../../src/wire/document.js";
+import { auditShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {
@@ -21,19 +22,6 @@ import { claimsOf } from "../support/promise.js";
 
 const document = openApiDocument({ version: "1.2.3" });
 const DAY_MS = 24 * 3_600_000;
-
-const auditShape = z.object({
-  acts: z.array(
-    z.object({
-      when: z.iso.datetime(),
-      who: z.string().nullable(),
-      what: z.string(),
-      subject: z.string().nullable(),
-      outcome: z.string(),
-      times: z.int(),
-    }),
-  ),
-});
 
 async function acts(service: Service) {
   const answer = await service.ask("/v1/staff/audit", { headers: bearer("read") });
@@ -118,6 +106,7 @@ describe("the audit", () => {
     await start();
     expect(await acts(service)).toEqual([
       {
+        id: expect.any(String),
         when: "2026-03-20T00:00:00.000Z",
         who: "operate",
         what: "purge",

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { z } from "zod";
-import { FakeClock } from "../support/fake-clock.js";
+import { FakeClock, settle } from "../support/fake-clock.js";
 import {
   type Answer,
   asker,
@@ -13,13 +13,16 @@ import {
   type Service,
   startService,
   until,
+  withService,
 } from "../support/service.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import { overviewOf, purge } from "../support/staff.js";
 import { SignJWT } from "jose";
 import { type Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { upstreamAt } from "../support/upstream.js";
 
 const MANY = 100;
+const ONE_TERM = SMALL_SHOP.replace(", renewal: [1]", "");
 
 describe("simultaneous visitors", () => {
   const clock = new FakeClock();
@@ -124,22 +127,27 @@ describe("simultaneous visitors", () => {
 
 const exactLane = async (service: Service) => (await overviewOf(service)).quota.lanes.exact;
 
-test("a client that joins another's request isn't refused with it, but waits for its own turn", async () => {
-  const clock = new FakeClock();
-  const retail = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1] } }]
-rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
-premium: { markupPercent: "15" }
-`;
-  const env = { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "9" };
-  const service = await startService({ clock, retail, env });
-  const cold = (client: string, name: string) =>
-    service.ask(`/v1/availability?domain=${name}.af`, {
-      headers: { "X-Forwarded-For": `203.0.113.${client}` },
-    });
-  const exact = () => exactLane(service);
-  try {
+/** A shop with one term behind a proxy, with this limit of the upstream, and how a client of it asks for a name. */
+function behindProxy(
+  limit: string,
+  act: (
+    service: Service,
+    clock: FakeClock,
+    look: (client: string, name: string) => Promise<Answer>,
+  ) => Promise<void>,
+): Promise<void> {
+  const env = { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: limit };
+  return withService({ retail: ONE_TERM, env }, (service, clock) =>
+    act(service, clock, (client, name) =>
+      service.ask(`/v1/availability?domain=${name}.af`, { headers: { "X-Forwarded-For": client } }),
+    ),
+  );
+}
+
+test("a client that joins another's request isn't refused with it, but waits for its own turn", () =>
+  behindProxy("9", async (service, clock, look) => {
+    const cold = (client: string, name: string) => look(`203.0.113.${client}`, name);
+    const exact = () => exactLane(service);
     for (const name of ["one", "two", "three"]) expect((await cold("1", name)).status).toBe(200);
     expect((await cold("2", "four")).status).toBe(200);
     // The budget of six is used up. All of it becomes available at the same time, while everyone is still waiting.
@@ -158,32 +166,22 @@ premium: { markupPercent: "15" }
     expect((await joined).status).toBe(200);
     for (const other of others) expect((await other).status).toBe(200);
     expect((await last).status).toBe(503);
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
-test("a visitor who returns at a reserved second is served then, although a busy client already waits for the same name", async () => {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" },
-  });
-  const look = (client: string, name: string) =>
-    service.ask(`/v1/availability?domain=${name}.af`, { headers: { "X-Forwarded-For": client } });
-  const queued = async () => (await exactLane(service)).queued;
-  const others: Promise<unknown>[] = [];
-  /** Requests of new visitors, who go before the busy client. */
-  let newcomers = 0;
-  const crowd = async (visitors: number): Promise<void> => {
-    for (let n = 0; n < visitors; n += 1) {
-      newcomers += 1;
-      others.push(look(`198.51.${newcomers}.7`, `newcomer-${newcomers}`));
-    }
-    // These are answered after the previous requests have arrived.
-    for (let times = 0; times < 4; times += 1) await service.ask("/livez");
-  };
-  try {
+test("a visitor who returns at a reserved second is served then, although a busy client already waits for the same name", () =>
+  behindProxy("60", async (service, clock, look) => {
+    const queued = async () => (await exactLane(service)).queued;
+    const others: Promise<unknown>[] = [];
+    /** Requests of new visitors, who go before the busy client. */
+    let newcomers = 0;
+    const crowd = async (visitors: number): Promise<void> => {
+      for (let n = 0; n < visitors; n += 1) {
+        newcomers += 1;
+        others.push(look(`198.51.${newcomers}.7`, `newcomer-${newcomers}`));
+      }
+      // These are answered after the previous requests have arrived.
+      for (let times = 0; times < 4; times += 1) await service.ask("/livez");
+    };
     await clock.advance(120_000);
     for (let n = 0; n < 37; n += 1) others.push(look("192.0.2.1", `busy-${n}`));
     await until(async () => (await queued()) > 0, "the burst");
@@ -204,156 +202,110 @@ test("a visitor who returns at a reserved second is served then, although a busy
       await clock.advance(1000);
     }
     expect([(await returned).status, (await busy).status]).toEqual([200, 200]);
-  } finally {
-    const ended = Promise.allSettled(others);
-    await service.close();
-    await ended;
-  }
+    for (const other of others) other.catch(() => undefined);
+  }));
+
+test("ten people behind one address open the shop and look at known names within a limit of sixty requests, beside staff, a customer, Prometheus and a flood from another address", async () => {
+  const clock = new FakeClock();
+  const secret = "a secret of the login with 32 bytes or more";
+  const service = await startService({
+    clock,
+    retail: SMALL_SHOP,
+    env: { TRUST_PROXY_HOPS: "1", CLIENT_RATE_PER_MINUTE: "60", CUSTOMER_JWT_SECRET: secret },
+  });
+  const token = await new SignJWT({ sub: "customer-1", domains: [] })
+    .setProtectedHeader({ alg: "HS256" })
+    .setExpirationTime(new Date(clock.now() + 3_600_000))
+    .sign(new TextEncoder().encode(secret));
+  const from = { "X-Forwarded-For": "192.0.2.1" };
+  const statuses = new Map<string, Set<number>>();
+  const ask = async (path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> => {
+    const answer = await service.ask(path, { headers: { ...from, ...headers } });
+    statuses.set(path, (statuses.get(path) ?? new Set()).add(answer.status));
+    return answer;
+  };
+  const { text } = await ask("/");
+  const assets = [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
+  expect(assets.length).toBeGreaterThan(1);
+  const events = { Accept: "text/event-stream" };
+  await ask("/v1/search?q=kabul", events);
+  let [floods, refused] = [0, 0];
+  const flood = async (): Promise<void> => {
+    const headers = { "X-Forwarded-For": "198.51.100.66" };
+    const path = `/v1/availability?domain=flood-${(floods += 1)}.af&only=known`;
+    const { status } = await service.ask(path, { headers });
+    if (status === 429) refused += 1;
+  };
+  await Promise.all([
+    ...Array.from({ length: 90 }, flood),
+    ...Array.from({ length: 10 }, async () => {
+      await Promise.all(["/", ...assets, "/v1/prices"].map((path) => ask(path)));
+      await ask("/v1/search?q=kabul", events);
+      await ask("/v1/availability?domain=kabul.af");
+    }),
+  ]);
+  // How many depends on how long this takes: the limit's minute is a real one.
+  expect(refused).toBeGreaterThan(0);
+  await ask("/v1/staff/overview", bearer("read"));
+  await ask("/metrics", bearer("metrics"));
+  await ask("/v1/me/domains", { Authorization: `Bearer ${token}` });
+  expect([...statuses].map(([path, seen]) => [path, ...seen])).toEqual(
+    [...statuses.keys()].map((path) => [path, 200]),
+  );
+  await service.close();
 });
 
-describe("crowds", () => {
+test("at a first start, a reserved call returns the name with its price, even if this needs a quote or a second check", () => {
   const MINUTE_MS = 60_000;
+  const STEP_MS = 500;
   const PATIENCE_MS = 8000;
-  const CARRIER = "192.0.2.1";
-
-  test("ten people behind one address open the shop and look at known names within a limit of sixty requests, beside staff, a customer, Prometheus and a flood from another address", async () => {
-    const clock = new FakeClock();
-    const secret = "a secret of the login with 32 bytes or more";
-    const service = await startService({
-      clock,
-      env: { TRUST_PROXY_HOPS: "1", CLIENT_RATE_PER_MINUTE: "60", CUSTOMER_JWT_SECRET: secret },
-    });
-    const token = await new SignJWT({ sub: "customer-1", domains: [] })
-      .setProtectedHeader({ alg: "HS256" })
-      .setExpirationTime(new Date(clock.now() + 3_600_000))
-      .sign(new TextEncoder().encode(secret));
-    const from = { "X-Forwarded-For": CARRIER };
-    const statuses = new Map<string, Set<number>>();
-    const ask = async (path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> => {
-      const answer = await service.ask(path, { headers: { ...from, ...headers } });
-      statuses.set(path, (statuses.get(path) ?? new Set()).add(answer.status));
-      return answer;
-    };
-    const { text } = await ask("/");
-    const assets = [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
-    expect(assets.length).toBeGreaterThan(1);
-    const events = { Accept: "text/event-stream" };
-    await ask("/v1/search?q=kabul", events);
-    let [floods, refused] = [0, 0];
-    const flood = async (): Promise<void> => {
-      const headers = { "X-Forwarded-For": "198.51.100.66" };
-      const path = `/v1/availability?domain=flood-${(floods += 1)}.af&only=known`;
-      const { status } = await service.ask(path, { headers });
-      if (status === 429) refused += 1;
-    };
-    await Promise.all([
-      ...Array.from({ length: 90 }, flood),
-      ...Array.from({ length: 10 }, async () => {
-        await Promise.all(["/", ...assets, "/v1/prices"].map((path) => ask(path)));
-        await ask("/v1/search?q=kabul", events);
-        await ask("/v1/availability?domain=kabul.af");
-      }),
-    ]);
-    // How many depends on how long this takes: the limit's minute is a real one.
-    expect(refused).toBeGreaterThan(0);
-    await ask("/v1/staff/overview", bearer("read"));
-    await ask("/metrics", bearer("metrics"));
-    await ask("/v1/me/domains", { Authorization: `Bearer ${token}` });
-    expect([...statuses].map(([path, seen]) => [path, ...seen])).toEqual(
-      [...statuses.keys()].map((path) => [path, 200]),
-    );
-    await service.close();
-  });
-
-  const VISITORS = 50;
-  const EVERY_MS = 1200;
-  const SHORT_STEP_MS = 500;
   const TLDS = [".af", ".com.af", ".net.af", ".org.af"];
-  /** Requests that use up the headroom, which is all that a first start may use. */
-  const FIRST_QUOTES = ["restore", "transfer", "renewal"].map(
-    (action) => `/v1/quotes?tld=.af&action=${action}&years=1`,
-  );
-
-  /** Every fourth name is premium, and needs two checks for two years. */
-  const nameOf = (n: number): string => `first-${n}${TLDS[n % TLDS.length]}`;
-  const isPremium = (n: number): boolean => n % TLDS.length === 0;
-
   /** A name that is taken, or available with its price. */
-  const completeAnswer = z.union([
+  const complete = z.union([
     z.object({ status: z.literal("taken") }),
     z.object({ status: z.literal("available"), price: z.object({ amount: z.string() }) }),
   ]);
-
-  /** Advances the clock in small steps and awaits everything that each one triggers, so that a busy machine makes no difference. */
-  async function advance(clock: FakeClock, ms: number, service: Service): Promise<void> {
-    let [seen, calls] = [0, 0];
-    const ended = (): number => {
-      for (const line of service.log.slice(seen)) if (line.includes('"event":"upstream.call"')) calls += 1;
-      seen = service.log.length;
-      return calls;
+  const env = (sandbox: Sandbox) => ({
+    ...upstreamAt(sandbox),
+    UPSTREAM_RATE_LIMIT: "30",
+    UPSTREAM_RATE_HEADROOM: "3",
+    TRUST_PROXY_HOPS: "1",
+  });
+  const sandbox = { rateLimit: { limit: 30, windowMs: MINUTE_MS } };
+  return withService({ warm: false, env, sandbox }, async (service, clock) => {
+    const pause = (ms: number): Promise<void> => new Promise((over) => clock.after(ms, over));
+    const returns: boolean[] = [];
+    /** A visitor arrives after the earlier ones and requests a new name, retrying at the given second until it is answered. */
+    const visit = async (n: number): Promise<void> => {
+      const domain = `first-${n}${TLDS[n % TLDS.length]}`;
+      // Every fourth name is premium, and needs two checks for two years.
+      if (n % TLDS.length === 0) service.sandbox.control.setPremium(domain, { USD: 145_000 });
+      const path = `/v1/availability?domain=${domain}&years=${1 + ((n >> 2) % 2)}`;
+      let isReserved = false;
+      await pause(n * 1200);
+      for (let round = 0; round < 5; round += 1) {
+        const askedAt = clock.monotonic();
+        const answer = await service.ask(path, { headers: { "X-Forwarded-For": `10.${n}.0.1` } });
+        const isInTime = clock.monotonic() - askedAt <= PATIENCE_MS + STEP_MS;
+        if (isReserved)
+          returns.push(answer.status === 200 && complete.safeParse(answer.body).success && isInTime);
+        if (answer.status === 200) break;
+        const { kept, retryAfter = 0 } = problemOf(answer);
+        isReserved = kept === true;
+        await pause(retryAfter * 1000);
+      }
     };
-    for (let passed = 0; passed < ms; passed += SHORT_STEP_MS) {
-      await clock.advance(SHORT_STEP_MS);
-      do for (let turn = 0; turn < 30; turn += 1) await new Promise((next) => setImmediate(next));
-      while (ended() < service.calls());
+    // They use up the headroom, which is all that a first start may use.
+    for (const action of ["restore", "transfer", "renewal"])
+      expect((await service.ask(`/v1/quotes?tld=.af&action=${action}&years=1`)).status).toBe(200);
+    const visits = Array.from({ length: 50 }, (_, n) => visit(n));
+    for (let passedMs = 0; passedMs < 6 * MINUTE_MS; passedMs += STEP_MS) {
+      await clock.advance(STEP_MS);
+      for (let turns = 0; turns < 60; turns += 1) await settle();
     }
-  }
-
-  interface Retry {
-    readonly status: number;
-    readonly isComplete: boolean;
-    readonly waitedMs: number;
-  }
-
-  /** Arrives after the earlier visitors and requests a new name, retrying at the given second until it is answered. Returns the retries with a reserved call. */
-  async function visit({ ask }: Service, clock: FakeClock, n: number): Promise<Retry[]> {
-    const path = `/v1/availability?domain=${nameOf(n)}&years=${1 + ((n >> 2) % 2)}`;
-    const retries: Retry[] = [];
-    let isReserved = false;
-    await pause(clock, n * EVERY_MS);
-    for (let round = 0; round < 5; round += 1) {
-      const askedMs = clock.monotonic();
-      const answer = await ask(path, { headers: { "X-Forwarded-For": `10.${n}.0.1` } });
-      const { status } = answer;
-      const isComplete = completeAnswer.safeParse(answer.body).success;
-      if (isReserved) retries.push({ status, isComplete, waitedMs: clock.monotonic() - askedMs });
-      if (status === 200) break;
-      const { kept, retryAfter = 0 } = problemOf(answer);
-      isReserved = kept === true;
-      await pause(clock, retryAfter * 1000);
-    }
-    return retries;
-  }
-
-  const pause = (clock: FakeClock, ms: number): Promise<void> => new Promise((over) => clock.after(ms, over));
-
-  test("at a first start, a reserved call returns the name with its price, even if this needs a quote or a second check", async () => {
-    const clock = new FakeClock();
-    const env = (sandbox: Sandbox) => ({
-      ...upstreamAt(sandbox),
-      UPSTREAM_RATE_LIMIT: "30",
-      UPSTREAM_RATE_HEADROOM: "3",
-      QUOTA_COLD_START: "assume-spent",
-      TRUST_PROXY_HOPS: "1",
-    });
-    const sandbox = { rateLimit: { limit: 30, windowMs: MINUTE_MS } };
-    const service = await startService({ clock, warm: false, env, sandbox });
-    try {
-      for (let n = 0; n < VISITORS; n += 1)
-        if (isPremium(n)) service.sandbox.control.setPremium(nameOf(n), { USD: 145_000 });
-      for (const path of FIRST_QUOTES) expect((await service.ask(path)).status).toBe(200);
-      const visits = Array.from({ length: VISITORS }, (_, n) => visit(service, clock, n));
-      await advance(clock, 6 * MINUTE_MS, service);
-      const retries = (await Promise.all(visits)).flat();
-      expect(retries.length).toBeGreaterThan(20);
-      const failed = retries.filter(
-        ({ status, isComplete, waitedMs }) =>
-          status !== 200 || !isComplete || waitedMs > PATIENCE_MS + SHORT_STEP_MS,
-      );
-      // What is promised of places; completing an answer has priority for half of the calls only.
-      expect(failed.length).toBeLessThanOrEqual(0.03 * retries.length);
-    } finally {
-      await service.close();
-    }
+    await Promise.all(visits);
+    expect(returns.length).toBeGreaterThan(20);
+    // What is promised of places; completing an answer has priority for half of the calls only.
+    expect(returns.filter((isGood) => !isGood).length).toBeLessThanOrEqual(0.03 * returns.length);
   });
 });

@@ -1,14 +1,18 @@
 /** What customers see of their own domains, and that they see nobody else's; and what they, staff and visitors see of records that upstreams really send. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { z } from "zod";
 import { readConfig } from "../../src/config/env.js";
+import { customerDomainsShape } from "../../src/wire/customers.js";
 import { openApiDocument } from "../../src/wire/document.js";
+import { overviewShape } from "../../src/wire/overview.js";
+import { staffDomainsShape, staffPricesShape } from "../../src/wire/staff.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import {
   type Answer,
   bearer,
@@ -37,6 +41,12 @@ const secretEnv = {
   CUSTOMER_JWT_AUDIENCE: AUDIENCE,
 };
 
+const jwks = (address: string) => ({
+  CUSTOMER_JWKS_URL: address,
+  CUSTOMER_JWT_ISSUER: ISSUER,
+  CUSTOMER_JWT_AUDIENCE: AUDIENCE,
+});
+
 function claimsAt(clock: FakeClock, more: JWTPayload = {}): JWTPayload {
   const now = Math.floor(clock.now() / 1000);
   return { iss: ISSUER, aud: AUDIENCE, exp: now + 600, domains: ["khyber.af"], ...more };
@@ -48,17 +58,23 @@ function signToken(claims: JWTPayload, { secret = SECRET, alg = "HS256" } = {}):
 
 const asCustomer = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
 
-async function startWithDomains(clock: FakeClock, options: Partial<ServiceOptions> = {}): Promise<Service> {
-  const service = await startService({ clock, env: secretEnv, ...options });
-  await until(() => service.calls(LIST) === 1, "the loading of the domain list");
-  return service;
+/** A small shop that knows the list of its domains. */
+function withDomains(
+  options: Partial<ServiceOptions>,
+  act: Parameters<typeof withService>[1],
+): Promise<void> {
+  return withService({ retail: SMALL_SHOP, env: secretEnv, ...options }, async (service, clock) => {
+    await until(() => service.calls(LIST) === 1, "the loading of the domain list");
+    await act(service, clock);
+  });
 }
 
 describe("a customer", () => {
   const clock = new FakeClock();
   let service: Service;
   beforeAll(async () => {
-    service = await startWithDomains(clock);
+    service = await startService({ clock, env: secretEnv });
+    await until(() => service.calls(LIST) === 1, "the loading of the domain list");
   });
   afterAll(() => service.close());
 
@@ -109,9 +125,7 @@ describe("a customer", () => {
       "",
     ];
     const { body } = await ask("/v1/me/domains", claim);
-    const { domains } = z
-      .strictObject({ domains: z.array(z.looseObject({ domain: z.string() })) })
-      .parse(body);
+    const { domains } = customerDomainsShape.parse(body);
     expect(domains.map(({ domain }) => domain)).toEqual(["hindukush.net.af", "khyber.af"]);
     expect(domains[1]).toEqual(khyber);
     expect((await ask("/v1/me/domains", [])).body).toEqual({ domains: [] });
@@ -119,10 +133,7 @@ describe("a customer", () => {
 
   test("sees no wholesale prices", async () => {
     const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
-    const wholesale = z.object({
-      prices: z.array(z.object({ wholesale: z.object({ amount: z.string() }) })),
-    });
-    const amounts = wholesale.parse(body).prices.map((price) => price.wholesale.amount);
+    const amounts = staffPricesShape.parse(body).prices.map((price) => price.wholesale.amount);
     const { text } = await ask("/v1/me/domains", ["khyber.af", "hindukush.net.af", "kabul-bakery.com.af"]);
     expect(amounts.filter((amount) => text.includes(`"${amount}"`))).toEqual([]);
   });
@@ -190,46 +201,38 @@ describe("a customer", () => {
 });
 
 describe("of a domain, a customer", () => {
-  let clock: FakeClock;
-  let service: Service;
-  beforeEach(async () => {
-    clock = new FakeClock();
-    service = await startWithDomains(clock);
-  });
-  afterEach(() => service.close());
-
   const shown = z.looseObject({ renewal: z.array(z.unknown()) });
-  const see = async () => {
+  const see = async (service: Service, clock: FakeClock) => {
     const token = await signToken(claimsAt(clock));
     return shown.parse((await service.ask("/v1/me/domains/khyber.af", asCustomer(token))).body);
   };
 
-  test("sees no doubtful renewal price", async () => {
-    const renewals = async (): Promise<number> => (await see()).renewal.length;
-    expect(await renewals()).toBe(3);
-    const hold = service.sandbox.control.hold({ operation: "quote" });
-    await purge(service, "prices");
-    expect(await renewals()).toBe(0);
-    hold.release();
-    await until(async () => {
-      await clock.advance(1_000);
-      return (await renewals()) === 3;
-    }, "the return of the prices");
-  });
+  test("sees no doubtful renewal price", () =>
+    withDomains({}, async (service, clock) => {
+      const renewals = async (): Promise<number> => (await see(service, clock)).renewal.length;
+      expect(await renewals()).toBe(1);
+      const hold = service.sandbox.control.hold({ operation: "quote" });
+      await purge(service, "prices");
+      expect(await renewals()).toBe(0);
+      hold.release();
+      await until(async () => {
+        await clock.advance(1_000);
+        return (await renewals()) === 1;
+      }, "the return of the price");
+    }));
 
-  test("sees the last known data, marked stale, when the upstream fails", async () => {
-    const before = await see();
-    await service.sandbox.close();
-    await clock.advance(301_000);
-    expect(await see()).toEqual({ ...before, source: "stale" });
-  });
+  test("sees the last known data, marked stale, when the upstream fails", () =>
+    withDomains({}, async (service, clock) => {
+      const before = await see(service, clock);
+      await service.sandbox.close();
+      await clock.advance(301_000);
+      expect(await see(service, clock)).toEqual({ ...before, source: "stale" });
+    }));
 });
 
-test("expired tokens don't count as guesses, so customers who share an address don't lock each other out", async () => {
-  const clock = new FakeClock();
-  const service = await startWithDomains(clock);
-  const wrongTokens = () => service.log.filter((line) => line.includes("auth.token.wrong")).length;
-  try {
+test("expired tokens don't count as guesses, so customers who share an address don't lock each other out", () =>
+  withDomains({}, async (service, clock) => {
+    const wrongTokens = () => service.log.filter((line) => line.includes("auth.token.wrong")).length;
     const valid = asCustomer(await signToken(claimsAt(clock)));
     const exp = Math.floor(clock.now() / 1000) - 60;
     const expired = await signToken(claimsAt(clock, { exp }));
@@ -248,29 +251,15 @@ test("expired tokens don't count as guesses, so customers who share an address d
     for (const token of wrong)
       expect((await service.ask("/v1/me/domains", asCustomer(token))).status).toBe(401);
     expect(wrongTokens()).toBe(wrong.length);
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
-describe("a customer of a reseller with more domains than the upstream lists", () => {
-  const clock = new FakeClock();
-  let service: Service;
-  beforeAll(async () => {
-    service = await startWithDomains(clock, {
-      reseller: "big",
-      env: secretEnv,
-    });
-  });
-  afterAll(() => service.close());
-
-  const ask = async (path: string, ...domains: string[]) =>
-    service.ask(path, asCustomer(await signToken(claimsAt(clock, { domains }))));
-
-  test("sees every domain, with one upstream call for each that isn't listed", async () => {
+test("a customer of a reseller with more domains than the upstream lists sees every one, with one upstream call for each that isn't listed", () =>
+  withDomains({ reseller: "big" }, async (service, clock) => {
+    const ask = async (path: string, ...domains: string[]) =>
+      service.ask(path, asCustomer(await signToken(claimsAt(clock, { domains }))));
     const names = Array.from({ length: 12 }, (_, n) => `client-${n + 110}.af`);
     const answer = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
-    const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(answer.body);
+    const { domains } = customerDomainsShape.parse(answer.body);
     expect(domains.map(({ domain }) => domain)).toEqual(["client-001.af", ...names]);
     expect(service.calls(DOMAIN)).toBe(13);
 
@@ -280,13 +269,10 @@ describe("a customer of a reseller with more domains than the upstream lists", (
     expect(service.calls(DOMAIN)).toBe(13);
     expect((await ask("/v1/me/domains/client-125.af", "client-125.af")).status).toBe(200);
     expect(service.calls(DOMAIN)).toBe(14);
-  });
-});
+  }));
 
-test("a customer sees all details of a domain of which the upstream lists only the name", async () => {
-  const clock = new FakeClock();
-  const service = await startWithDomains(clock, { sandbox: { shapes: { listItems: "names" } } });
-  try {
+test("a customer sees all details of a domain of which the upstream lists only the name", () =>
+  withDomains({ sandbox: { shapes: { listItems: "names" } } }, async (service, clock) => {
     const token = asCustomer(await signToken(claimsAt(clock, { domains: ["khyber.af", "bamyan.af"] })));
     const { body } = await service.ask("/v1/me/domains", token);
     const dates = { registeredAt: expect.any(String), expiresAt: expect.any(String) };
@@ -297,10 +283,7 @@ test("a customer sees all details of a domain of which the upstream lists only t
       ],
     });
     expect(service.calls(DOMAIN)).toBe(2);
-  } finally {
-    await service.close();
-  }
-});
+  }));
 
 test("without a way to verify tokens, the customer endpoints don't exist", () =>
   withService({ warm: false }, async (service, clock) => {
@@ -318,11 +301,9 @@ test("a secret replaced in its file takes effect within a second, unless it is t
   const folder = temporaryFolder();
   const file = join(folder.path, "secret");
   writeFileSync(file, `${SECRET}\n`);
-  const clock = new FakeClock();
-  const service = await startWithDomains(clock, { env: { CUSTOMER_JWT_SECRET_FILE: file } });
-  const statusFor = async (secret: string) =>
-    (await service.ask("/v1/me/domains", asCustomer(await signToken(claimsAt(clock), { secret })))).status;
-  try {
+  await withDomains({ env: { CUSTOMER_JWT_SECRET_FILE: file } }, async (service, clock) => {
+    const statusFor = async (secret: string) =>
+      (await service.ask("/v1/me/domains", asCustomer(await signToken(claimsAt(clock), { secret })))).status;
     expect(await statusFor(SECRET)).toBe(200);
     writeFileSync(file, `${SECRET}-new\n`);
     await clock.advance(1000);
@@ -330,14 +311,11 @@ test("a secret replaced in its file takes effect within a second, unless it is t
     writeFileSync(file, "short\n");
     await clock.advance(1000);
     expect([await statusFor("short"), await statusFor(`${SECRET}-new`)]).toEqual([401, 200]);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
+  });
+  folder.remove();
 });
 
 test("tokens are verified with the login's published keys, which are fetched without sending any secrets", async () => {
-  const clock = new FakeClock();
   const { publicKey, privateKey } = await generateKeyPair("ES256");
   const received: IncomingHttpHeaders[] = [];
   let isDown = true;
@@ -350,14 +328,8 @@ test("tokens are verified with the login's published keys, which are fetched wit
     login.listen(0, "127.0.0.1", done);
   });
   const { port } = z.object({ port: z.int() }).parse(login.address());
-  const service = await startWithDomains(clock, {
-    env: {
-      CUSTOMER_JWKS_URL: `http://127.0.0.1:${port}/keys`,
-      CUSTOMER_JWT_ISSUER: ISSUER,
-      CUSTOMER_JWT_AUDIENCE: AUDIENCE,
-    },
-  });
-  try {
+  const env = jwks(`http://127.0.0.1:${port}/keys`);
+  await withDomains({ env }, async (service, clock) => {
     const token = await new SignJWT(claimsAt(clock)).setProtectedHeader({ alg: "ES256" }).sign(privateKey);
     const ask = () => service.ask("/v1/me/domains/khyber.af", asCustomer(token));
     const failed = await ask();
@@ -372,11 +344,10 @@ test("tokens are verified with the login's published keys, which are fetched wit
     const sent = JSON.stringify(received).toLowerCase();
     for (const word of ["x-service", "authorization", "cookie", "x-request-id", key, secret, token])
       expect(sent).not.toContain(word.toLowerCase());
-  } finally {
-    await service.close();
+  }).finally(() => {
     login.closeAllConnections();
-    await new Promise((done) => login.close(done));
-  }
+    login.close();
+  });
 });
 
 describe("settings for customer tokens", () => {
@@ -390,12 +361,6 @@ describe("settings for customer tokens", () => {
     const result = readConfig(env, new FakeClock());
     return result.ok ? [] : result.faults.map((fault) => fault.slice(0, fault.indexOf(":")));
   };
-  const jwks = (address: string) => ({
-    CUSTOMER_JWKS_URL: address,
-    CUSTOMER_JWT_ISSUER: ISSUER,
-    CUSTOMER_JWT_AUDIENCE: AUDIENCE,
-  });
-
   test.each<[Readonly<Record<string, string>>, readonly string[]]>([
     [{ CUSTOMER_JWT_SECRET: SECRET }, []],
     [{ ...production, ...secretEnv }, []],
@@ -412,13 +377,6 @@ describe("settings for customer tokens", () => {
   });
 });
 
-/** Few prices, so that they are known at once. */
-const FEW = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
-rules: [{ match: {}, markupPercent: "25" }]
-`;
-
 interface Readers {
   readonly service: Service;
   readonly clock: FakeClock;
@@ -433,20 +391,13 @@ async function withUpstream(
   check: (readers: Readers) => Promise<void>,
   options: Omit<Partial<ServiceOptions>, "env"> & { readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<void> {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    retail: FEW,
-    ...options,
-    env: { ...secretEnv, ...(typeof options.env === "object" && options.env) },
-    warm: false,
-  });
-  const { control } = service.sandbox;
-  if (given.domains !== undefined)
-    control.setFault("domains", { fault: "patched", patch: { domains: given.domains } });
-  if (given.domain !== undefined) control.setFault("domain", { fault: "patched", patch: given.domain });
-  if (given.balance !== undefined) control.setFault("balance", { fault: "patched", patch: given.balance });
-  try {
+  const env = { ...secretEnv, ...options.env };
+  await withService({ retail: SMALL_SHOP, ...options, env, warm: false }, async (service, clock) => {
+    const { control } = service.sandbox;
+    if (given.domains !== undefined)
+      control.setFault("domains", { fault: "patched", patch: { domains: given.domains } });
+    if (given.domain !== undefined) control.setFault("domain", { fault: "patched", patch: given.domain });
+    if (given.balance !== undefined) control.setFault("balance", { fault: "patched", patch: given.balance });
     await until(() => service.log.some((line) => line.includes("prices.refreshed")), "the price list");
     // The list of the start may be that of before the fault.
     await purge(service, "account");
@@ -463,9 +414,7 @@ async function withUpstream(
       },
       staff: (path) => asked(path, bearer("read")),
     });
-  } finally {
-    await service.close();
-  }
+  });
 }
 
 const good = (name: string) => ({
@@ -554,13 +503,9 @@ test("an expiry that a domain can't have is unknown and reported", async () => {
   ] as const) {
     const domains = rows.map(([dates], at) => ({ ...record, domain: `dated-${at}.af`, ...dates }));
     await withUpstream({ domains }, async ({ staff }) => {
-      const list = z
-        .object({ domains: z.array(z.object({ expiresAt: z.string().nullable() })) })
-        .parse(await staff("/v1/staff/domains"));
+      const list = staffDomainsShape.parse(await staff("/v1/staff/domains"));
       expect(list.domains.map(({ expiresAt }, at) => [rows[at]?.[0], expiresAt])).toEqual(rows);
-      const { unexpected } = z
-        .object({ unexpected: z.array(z.object({ what: z.string() })) })
-        .parse(await staff("/v1/staff/overview"));
+      const { unexpected } = overviewShape.parse(await staff("/v1/staff/overview"));
       expect(unexpected.filter(({ what }) => what.startsWith("expires_at"))).toHaveLength(reported);
     });
   }

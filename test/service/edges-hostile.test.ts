@@ -16,7 +16,8 @@ import {
   until,
   withService,
 } from "../support/service.js";
-import { overviewOf } from "../support/staff.js";
+import { SMALL_SHOP } from "../support/retail.js";
+import { healthCheck, overviewOf } from "../support/staff.js";
 import { readFileSync } from "node:fs";
 import { validateHeaderValue } from "node:http";
 import { parseDomainName, parseSearchTerm } from "../../src/domain-name.js";
@@ -27,13 +28,6 @@ const WEBSITE = "https://www.example.af";
 const KNOWN = "/v1/availability?domain=herat.af";
 /** With this field, which has no meaning here, Express answers, and logs the request. */
 const VIA_EXPRESS = { "Last-Event-ID": "none" };
-
-/** What few requests need costs few calls at startup. */
-const SMALL_SHOP = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
-rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
-`;
 
 let service: Service;
 /** With a low limit for each client. */
@@ -305,8 +299,6 @@ describe("a client's address", () => {
   const withHops = async (hops: number, act: (service: Service) => Promise<void>): Promise<void> => {
     await withService({ retail: SMALL_SHOP, env: { TRUST_PROXY_HOPS: String(hops) } }, act);
   };
-  const health = z.object({ checks: z.object({ proxy: z.array(z.object({ status: z.string() })) }) });
-
   /** What `/health`, staff and the log say after fifty requests with such an X-Forwarded-For. */
   async function reportedAfter(
     { ask, log }: Service,
@@ -319,13 +311,9 @@ describe("a client's address", () => {
         headers: { ...bearer("read"), ...(value !== null && { "X-Forwarded-For": value }) },
       });
     }
-    const { checks } = health.parse((await ask("/health")).body);
+    const status = (await healthCheck({ ask }, "proxy"))?.status;
     const { proxy } = await overviewOf({ ask });
-    return [
-      checks.proxy[0]?.status,
-      proxy,
-      log.filter((line) => line.includes("proxy.misconfigured")).length,
-    ];
+    return [status, proxy, log.filter((line) => line.includes("proxy.misconfigured")).length];
   }
   const visitor = (n: number): string => `192.0.2.${n}`;
 
@@ -377,6 +365,7 @@ describe("answers", () => {
       const again = await ask(path, { "If-None-Match": etag });
       const viaExpress = await ask(path, { Accept: "application/json;q=0.9, */*;q=0.1" });
       expect([answer.status, again.status, viaExpress.status]).toEqual([200, 304, 200]);
+      expect((await ask("/v1/prices?tld=.com.af", { "If-None-Match": etag })).status).toBe(200);
       for (const { headers } of [answer, again, viaExpress]) {
         expect(headers["cache-control"]).toMatch(/^public/);
         for (const name of ["x-request-id", "ratelimit", "ratelimit-policy"])
@@ -698,14 +687,15 @@ describe("a hostile string", () => {
     );
 
     test("is answered with at most one call if it is valid", async () => {
-      const valid = VECTORS.map((source) => `${source}.af`).filter(isName);
-      const names = valid.filter((_text, index) => index % Math.floor(valid.length / 60) === 0);
+      const names = VECTORS.filter((_text, index) => index % 6 === 0)
+        .map((source) => `${source}.af`)
+        .filter(isName);
       const different = new Set(names.map((text) => parseDomainName(text, SOLD, "domain").ascii));
       expect(different.size).toBeGreaterThan(20);
       const calls = service.calls();
       expect(await faultsOf(names, (text) => [`/v1/availability?domain=${enc(text)}`])).toEqual([]);
       expect(service.calls() - calls).toBeLessThanOrEqual(different.size);
-      const terms = STRINGS.filter(isTerm).slice(0, 40);
+      const terms = STRINGS.filter(isTerm).slice(0, 15);
       expect(await faultsOf(terms, (text) => [`/v1/search?q=${enc(text)}`])).toEqual([]);
     });
   });

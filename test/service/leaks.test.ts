@@ -124,7 +124,10 @@ const visitorRequests = (name: string): readonly Request[] => [
   ["/v1/quotes?tld=.af&action=registration"],
   ["/v1/quotes?tld=.com.af&action=restore"],
   ["/v1/quotes", post(cart(`${name}-cart.af`, "dear.af", "taken-always.af"))],
-  ["/v1/quotes", post({ items: [{ domain: "free-always.af", action: "renewal", years: 1 }] })],
+  ...["renewal", "transfer", "restore"].map((action): Request => [
+    "/v1/quotes",
+    post({ items: [{ domain: "free-always.af", action, years: 1 }] }),
+  ]),
   ["/readyz"],
   ["/health"],
 ];

@@ -1,20 +1,283 @@
-/** The service as a separate process, `node dist/main.js`: what it does while it runs, what it keeps across restarts, and how it stops. */
-import { describe, expect, test } from "@jest/globals";
+/** `node dist/main.js`: how it starts, or says why it doesn't, what it does while it runs, also when secret files change, what it keeps across restarts, and how it stops. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
+import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { startFailure } from "../../src/start-failure.js";
 import { openStream } from "../support/event-stream.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { processes } from "../support/processes.js";
 import { exchange } from "../support/raw.js";
-import { callsOf, CHECK, PRICING, until } from "../support/service.js";
+import { SMALL_SHOP } from "../support/retail.js";
+import { callsOf, CHECK, PRICING, type Service, startService, until } from "../support/service.js";
+import type { ServiceProcess } from "../support/service-process.js";
+import { upstreamAt } from "../support/upstream.js";
 import { AVAILABLE } from "../upstream/support/bench.js";
 import { startStub, success } from "../upstream/support/stub.js";
 
 const here = processes();
-const UNFINISHED_CART =
-  "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{";
+
+describe("a start", () => {
+  const failure = z.strictObject({
+    time: z.string(),
+    level: z.literal("error"),
+    event: z.literal("server.start.failed"),
+    setting: z.string().optional(),
+    reason: z.string(),
+    remedy: z.string(),
+  });
+
+  /** Expects the start to fail, and returns the only line that it printed. */
+  async function failureOf(service: ServiceProcess): Promise<z.infer<typeof failure>> {
+    expect(await service.exited).toBe(1);
+    expect(service.stderr).toHaveLength(1);
+    const [line = ""] = service.stderr;
+    // A folder's random name can look like one of Node's codes.
+    expect(line.replaceAll(here.folder, "")).not.toMatch(/\bE[A-Z]{4,}\b/);
+    return failure.parse(JSON.parse(line));
+  }
+
+  test("without settings uses the embedded sandbox, says so, and logs once where it listens; its port can't be used by another", async () => {
+    const service = here.start();
+    const port = await service.listening;
+    const found = await service.ask("/v1/availability?domain=kabul.af");
+    expect([found.status, found.body]).toEqual([
+      200,
+      expect.objectContaining({ status: "available", price: { amount: "26.99", currency: "USD" } }),
+    ]);
+    expect((await service.ask("/health")).body).toMatchObject({
+      description: expect.stringMatching(/sandbox/),
+    });
+    expect((await service.ask("/")).text).toContain("<html");
+    expect(await failureOf(here.start({ PORT: String(port) }))).toMatchObject({
+      setting: "PORT",
+      reason: expect.stringContaining(String(port)),
+    });
+    expect(await service.stop()).toBe(0);
+    const listeningLines = service.stdout.filter((line) => line.includes("listening"));
+    expect(listeningLines).toHaveLength(1);
+    expect(listeningLines[0]).toContain(`listening on port ${port}`);
+    expect(listeningLines[0]).toMatch(/sandbox/);
+    const line = z.looseObject({ time: z.iso.datetime(), level: z.string(), event: z.string() });
+    for (const text of service.stdout) expect(() => line.parse(JSON.parse(text))).not.toThrow();
+    expect(service.stderr).toEqual([]);
+    expect(service.stdout.join("\n")).not.toMatch(/kabul|sandbox-demo-(?:key|secret)/);
+    expect(existsSync(join(here.folder, "state"))).toBe(false);
+  });
+
+  test("in production with missing and malformed settings, and pipes or devices as files, prints one line for each, quotes no secret, and exits with 1", async () => {
+    const pipe = join(here.folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const env = {
+      NODE_ENV: "production",
+      PORT: "80a",
+      UPSTREAM_SERVICE_KEY: "only-the-key",
+      UPSTREAM_RATE_LIMIT: "0",
+      UPSTREAM_TIMEOUT_MS: "-1",
+      QUOTA_COLD_START: "maybe",
+      TRUST_PROXY_HOPS: "true",
+      CORS_ORIGINS: "https://www.example.af/",
+      STAFF_TOKENS: "me:nothash:read",
+      LOG_LEVEL: "loud",
+      SHUTDOWN_GRACE_MS: "1e3",
+      RETAIL_CONFIG: pipe,
+      CACHE_CONFIG: "/dev/zero",
+      UPSTREAM_STANDBY_KEY_FILE: pipe,
+      PROMISE_PRIVATE_KEY_FILE: "/proc/kmsg",
+    };
+    const { NODE_ENV: _, UPSTREAM_SERVICE_KEY: _key, ...malformed } = env;
+    const service = here.start(env);
+    expect(await service.exited).toBe(1);
+    expect(service.stdout).toEqual([]);
+    for (const line of service.stderr) expect(line).toMatch(/^[A-Z_]+: \S/);
+    expect(new Set(service.stderr.map((line) => line.slice(0, line.indexOf(":"))))).toEqual(
+      new Set([
+        ...Object.keys(malformed),
+        "UPSTREAM_BASE_URL",
+        "UPSTREAM_SERVICE_SECRET",
+        "UPSTREAM_STANDBY_SECRET",
+      ]),
+    );
+    expect(service.stderr.join("\n")).not.toMatch(/only-the-key|nothash/);
+  });
+
+  /** Starts the service in this process, where it fails, and returns how `node dist/main.js` explains it. */
+  async function explainedStart(sandbox: Sandbox, stateDir: string): Promise<z.infer<typeof failure>> {
+    const env = { ...upstreamAt(sandbox), STATE_DIR: stateDir };
+    const error: unknown = await startService({ clock: new FakeClock(), at: sandbox, env }).catch(
+      (failed: unknown) => failed,
+    );
+    // Node's errors aren't instances of the Error that Jest gives a test.
+    const details = z.looseObject({ message: z.string() }).parse(error);
+    const line = startFailure(Object.assign(new Error(details.message), details), {
+      listen: { host: "127.0.0.1", port: 1 },
+      stateDir,
+    });
+    return failure.parse(JSON.parse(line));
+  }
+
+  test("beside another with the same credential and STATE_DIR is refused with advice that keeps both within one quota", async () => {
+    const { sandbox, env } = await here.upstream();
+    const STATE_DIR = join(here.folder, "shared");
+    const first = await startService({ clock: new FakeClock(), at: sandbox, env: { ...env, STATE_DIR } });
+    const { setting, remedy } = await explainedStart(sandbox, STATE_DIR);
+    // Two folders alone would be two records, each with the whole budget.
+    expect([setting, remedy]).toEqual(["STATE_DIR", "stop it, or run several replicas with REDIS_URL"]);
+    await first.close();
+  });
+
+  test("with a STATE_DIR that can't be a folder fails with a line that names the path", async () => {
+    const { sandbox } = await here.upstream();
+    // In /proc, Node's own recursive mkdir never returns.
+    expect(await explainedStart(sandbox, "/proc/state/below")).toMatchObject({
+      setting: "STATE_DIR",
+      reason: "/proc/state/below can't be a folder.",
+    });
+  });
+
+  /** The explanation of a system error, in which FOLDER stands for STATE_DIR. */
+  function explained(details: Record<"code" | "syscall" | "path", string>): z.infer<typeof failure> {
+    const settings = { listen: { host: "203.0.113.7", port: 1 }, stateDir: here.folder };
+    const line = startFailure(Object.assign(new Error(details.code), details), settings);
+    return failure.parse(JSON.parse(line.replaceAll(here.folder, "FOLDER")));
+  }
+  const OTHER_FOLDER = "set STATE_DIR to a folder that this user can write";
+  test.each([
+    ["a full disk", "ENOSPC", "write", "There is no space left for FOLDER.", "free up space"],
+    [
+      "a file of another user, as after a probe by root,",
+      "EACCES",
+      "open",
+      "This user can't read and write FOLDER/ledger.",
+      "make this user its owner (chown)",
+    ],
+    ["a file where the folder should be", "EEXIST", "mkdir", "FOLDER can't be a folder.", OTHER_FOLDER],
+    ["a folder of another user", "EACCES", "mkdir", "This user can't write FOLDER.", OTHER_FOLDER],
+  ])("with %s explains it and says what helps", (_what, code, syscall, reason, remedy) => {
+    if (syscall === "open") writeFileSync(join(here.folder, "ledger"), "");
+    const path = join(here.folder, syscall === "mkdir" ? "ledger.new" : "ledger");
+    expect(explained({ code, syscall, path })).toMatchObject({ setting: "STATE_DIR", reason, remedy });
+  });
+
+  test("on an address of another machine names the host, and from an incomplete package blames no setting", () => {
+    expect(explained({ code: "EADDRNOTAVAIL", syscall: "listen", path: "" })).toMatchObject({
+      setting: "HOST",
+      reason: expect.stringContaining("203.0.113.7"),
+    });
+    const { setting, reason, remedy } = explained({
+      code: "ENOENT",
+      syscall: "open",
+      path: "/srv/dist/pages",
+    });
+    expect(setting).toBeUndefined();
+    expect(reason).toContain("/srv/dist/pages");
+    expect(remedy).toBe("build or install the service again");
+  });
+});
+
+const digestOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+const ANNA = `anna:${digestOf("hers")}:read`;
+const BERT = `bert:${digestOf("his")}:read`;
+
+describe("a secret file", () => {
+  const pathOf = (name: string): string => join(here.folder, name);
+  const write = (name: string, text: string): void => {
+    writeFileSync(pathOf(name), text);
+  };
+
+  const SECRETS = {
+    STAFF_TOKENS: ANNA,
+    PROMISE_PRIVATE_KEY: newPromiseKey(),
+    CUSTOMER_JWT_SECRET: "a shared secret of 32 characters",
+  };
+  const clock = new FakeClock();
+  let service: Service;
+  beforeEach(async () => {
+    service = await startService({
+      clock,
+      retail: SMALL_SHOP,
+      env: (sandbox) => {
+        const { UPSTREAM_BASE_URL, ...credential } = upstreamAt(sandbox);
+        const secrets = Object.entries({ ...credential, ...SECRETS });
+        for (const [name, text] of secrets) write(name, text);
+        const files = secrets.flatMap(([name]) => [
+          [name, ""],
+          [`${name}_FILE`, pathOf(name)],
+        ]);
+        return {
+          UPSTREAM_BASE_URL,
+          QUOTA_COLD_START: "assume-free",
+          STATE_DIR: pathOf("state"),
+          ...z.record(z.string(), z.string()).parse(Object.fromEntries(files)),
+        };
+      },
+    });
+  });
+  afterEach(() => service.close());
+
+  const logged = (): string[] => service.log.filter((line) => line.includes("secret.file."));
+  const statusOf = async (token: string): Promise<number> =>
+    (await service.ask("/v1/staff/tier", { headers: { Authorization: `Bearer ${token}` } })).status;
+
+  test("that becomes malformed isn't used, is reported once, and isn't quoted", async () => {
+    const printable = "must be 1 to 512 printable characters without white space";
+    const malformed: readonly (readonly [string, string, string])[] = [
+      ["UPSTREAM_SERVICE_KEY", "two words", printable],
+      ["UPSTREAM_SERVICE_SECRET", "line\nline", printable],
+      ["STAFF_TOKENS", `# staff\n${ANNA}`, "entry 1 must be name:sha256hex:scope+scope"],
+      ["PROMISE_PRIVATE_KEY", "a text", "must contain an Ed25519 private key"],
+      ["CUSTOMER_JWT_SECRET", "short", "must have at least 32 characters"],
+    ];
+    for (const [name, text] of malformed) write(name, text);
+    await clock.advance(10_000);
+    expect(logged()).toHaveLength(malformed.length);
+    for (const [name, text, problem] of malformed) {
+      const line = logged().find((one) => one.includes(`${name}_FILE`)) ?? "";
+      expect(line).toContain(problem);
+      expect(line).not.toContain(text);
+    }
+    expect(service.log.join()).not.toContain("credential.refused");
+    expect(await statusOf("hers")).toBe(200);
+  });
+
+  test("that is emptied, deleted or replaced by a folder is reported, because the tokens in it stay valid", async () => {
+    const file = pathOf("STAFF_TOKENS");
+    // As while it is replaced.
+    rmSync(file);
+    await clock.advance(1_000);
+    write("STAFF_TOKENS", ANNA);
+    await clock.advance(5_000);
+    expect(logged()).toEqual([]);
+    for (const [problem, replace] of [
+      ["must name a regular file that isn't empty", () => write("STAFF_TOKENS", "")],
+      ["names a file that doesn't exist", () => undefined],
+      ["must name a regular file that isn't empty", () => mkdirSync(file)],
+    ] as const) {
+      const before = logged().length;
+      rmSync(file);
+      replace();
+      await clock.advance(10_000);
+      expect(await statusOf("hers")).toBe(200);
+      rmSync(file, { recursive: true, force: true });
+      write("STAFF_TOKENS", BERT);
+      await clock.advance(2_000);
+      // Reported without a request that uses it.
+      expect(logged().slice(before)).toEqual([
+        expect.stringContaining(problem),
+        expect.stringMatching(/secret\.file\.applied.*STAFF_TOKENS_FILE/),
+      ]);
+      expect([await statusOf("hers"), await statusOf("his")]).toEqual([401, 200]);
+      write("STAFF_TOKENS", ANNA);
+      await clock.advance(2_000);
+    }
+  });
+});
 
 test("a request's ids are on all of its log lines and go upstream, and nothing else that the client sent does; an error that nothing catches ends the process with 1 and a last line", async () => {
   const stub = await startStub((socket, seen) => {
@@ -101,12 +364,15 @@ test("a request's ids are on all of its log lines and go upstream, and nothing e
   }
 });
 
+const UNFINISHED_CART =
+  "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{";
+
 describe("stopping", () => {
   test("serves everything for DRAIN_MS, so that balancers can notice, then finishes what is in flight and accepts nothing new", async () => {
     const { sandbox, env } = await here.upstream();
-    const service = here.start({ ...env, DRAIN_MS: "1500" });
+    const service = here.start({ ...env, NODE_ENV: "production", DRAIN_MS: "1500" });
     await service.listening;
-    await until(() => callsOf(sandbox) >= 29, "the last startup call");
+    await until(() => callsOf(sandbox) >= 3, "the last startup call");
     sandbox.control.setBehaviour({ afterMs: 2500 });
     const slow = service.ask("/v1/availability?domain=kabul.af");
     await until(() => callsOf(sandbox, CHECK) === 1, "the call");
@@ -151,7 +417,7 @@ describe("stopping", () => {
     const service = here.start({ ...env, SHUTDOWN_GRACE_MS: "300" });
     const port = await service.listening;
     service.child.stdout?.destroy();
-    await until(() => callsOf(sandbox) >= 29, "the last startup call");
+    await until(() => callsOf(sandbox) >= 3, "the last startup call");
     for (let n = 0; n < 3; n += 1) expect((await service.ask("/livez")).status).toBe(200);
     sandbox.control.setBehaviour({ afterMs: 3000 });
     const answers = ["/v1/availability?domain=kabul.af", "/v1/search?q=herat"].map((path) =>
@@ -172,7 +438,7 @@ describe("stopping", () => {
   });
 });
 
-test("after a restart the saved prices are shown even if the upstream fails, those of another credential aren't used, and premium names are still known, also after a kill", async () => {
+test("after a restart the saved prices are shown even if the upstream fails, and premium names are still known; what is saved is only its owner's, and names nobody", async () => {
   const { sandbox, env } = await here.upstream();
   const stateDir = join(here.folder, "state");
   const savedNames = (): string[] =>
@@ -180,7 +446,7 @@ test("after a restart the saved prices are shown even if the upstream fails, tho
   const first = here.start(env);
   await first.listening;
   await until(() => existsSync(join(stateDir, "prices.json")), "the save of the prices");
-  expect(callsOf(sandbox, PRICING)).toBe(28);
+  expect(callsOf(sandbox, PRICING)).toBe(2);
   expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
   await until(() => savedNames().length > 0, "the save of the name");
   const before = await first.ask("/v1/prices");
@@ -203,21 +469,9 @@ test("after a restart the saved prices are shown even if the upstream fails, tho
   expect(after.headers["etag"]).toBe(before.headers["etag"]);
   // The record of the window was kept as well: the second process knows what the first one spent.
   expect((await second.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
-  second.child.kill("SIGKILL");
-  await second.exited;
-
-  sandbox.control.clearFaults();
-  const loaded = callsOf(sandbox, PRICING) + 28;
-  const rotated = sandbox.control.rotate(key);
-  const third = here.start({
-    ...env,
-    UPSTREAM_SERVICE_KEY: rotated.key,
-    UPSTREAM_SERVICE_SECRET: rotated.secret,
+  const items = [{ domain: "gold.af", action: "renewal", years: 1 }];
+  expect((await second.ask("/v1/quotes", { method: "POST", body: { items } })).body).toMatchObject({
+    code: "upstream_contract",
+    detail: expect.stringContaining("premium name"),
   });
-  await third.listening;
-  await until(() => callsOf(sandbox, PRICING) >= loaded, "the load of the prices with the new credential");
-  expect(third.stdout.some((line) => line.includes("saved.foreign"))).toBe(true);
-  const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
-  const cart = await third.ask("/v1/quotes", { method: "POST", body: { items } });
-  expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
 });

@@ -12,12 +12,14 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import { claimsOf, headOf, money, term } from "../support/promise.js";
 import {
   type Answer,
   bearer,
   problemOf,
   type Service,
+  type ServiceOptions,
   startService,
   temporaryFolder,
   withService,
@@ -84,51 +86,6 @@ describe("a cart", () => {
     ]);
   });
 
-  test("has no wholesale amount in its promise, whatever is bought", async () => {
-    const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
-    const amounts = z
-      .object({
-        prices: z.array(
-          z.object({ tld: z.string(), action: z.string(), years: z.int(), wholesale: money, retail: money }),
-        ),
-      })
-      .parse(body).prices;
-    expect(amounts).toHaveLength(28);
-    for (const term of new Set(amounts.map(({ action, years }) => `${action} ${years}`))) {
-      const lines = amounts.filter(({ action, years }) => `${action} ${years}` === term);
-      const items = lines.map(({ tld, action, years }) => ({ domain: `kabul${tld}`, action, years }));
-      const { promise } = await cartOf(service, ...items);
-      const content = JSON.stringify([headOf(promise), claimsOf(promise)]);
-      for (const { wholesale, retail } of lines) {
-        expect(content).toContain(`"${retail.amount}"`);
-        expect(content).not.toContain(wholesale.amount);
-      }
-    }
-  });
-
-  test("keeps the price of a promotion beyond the promotion's end", async () => {
-    const retail = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1] } }]
-rules: [{ match: {}, markupPercent: "25", ending: "0.99" }]
-promotions: [{ id: nowruz, match: {}, percentOff: "10", from: 2026-03-01T00:00:00Z, to: 2026-03-20T00:00:01Z }]
-promise: { validMs: 60000 }
-`;
-    const promotionClock = new FakeClock();
-    const promotionService = await startService({ clock: promotionClock, retail });
-    try {
-      const item = { domain: "kabul.af", action: "registration", years: 1 };
-      const before = await cartOf(promotionService, item);
-      await promotionClock.advance(2000);
-      const after = await cartOf(promotionService, item);
-      expect(claimsOf(before.promise).items[0]?.price).toEqual(before.items[0]?.price);
-      expect(after.items[0]?.price).not.toEqual(before.items[0]?.price);
-      expect(before.validUntil).toBe("2026-03-20T00:01:00.000Z");
-    } finally {
-      await promotionService.close();
-    }
-  });
-
   describe("looked up by staff", () => {
     const read = (id: string) => service.ask(`/v1/staff/promises/${id}`, { headers: bearer("read") });
     const usd = (amount: string) => ({ amount, currency: "USD" });
@@ -185,16 +142,30 @@ promise: { validMs: 60000 }
   });
 });
 
+test("a cart keeps the price of a promotion beyond the promotion's end", () => {
+  const promotion =
+    '{ id: nowruz, match: {}, percentOff: "10", from: 2026-03-01T00:00:00Z, to: 2026-03-20T00:00:01Z }';
+  const retail = `${SMALL_SHOP}promotions: [${promotion}]\npromise: { validMs: 60000 }\n`;
+  return withService({ retail }, async (service, clock) => {
+    const item = { domain: "kabul.af", action: "registration", years: 1 };
+    const before = await cartOf(service, item);
+    await clock.advance(2000);
+    const after = await cartOf(service, item);
+    expect(claimsOf(before.promise).items[0]?.price).toEqual(before.items[0]?.price);
+    expect(after.items[0]?.price).not.toEqual(before.items[0]?.price);
+    expect(before.validUntil).toBe("2026-03-20T00:01:00.000Z");
+  });
+});
+
 test("a key replaced in its file signs within a second, and the old key is published while its promises are valid; a malformed one is ignored", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "key.pem");
   writeFileSync(file, newPromiseKey());
-  const clock = new FakeClock();
-  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
-  const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
-  const published = async () =>
-    keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
-  try {
+  const env = { PROMISE_PRIVATE_KEY_FILE: file };
+  await withService({ retail: SMALL_SHOP, env }, async (service, clock) => {
+    const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
+    const published = async () =>
+      keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
     // Before the first cart.
     writeFileSync(file, "x");
     await clock.advance(5_000);
@@ -208,15 +179,14 @@ test("a key replaced in its file signs within a second, and the old key is publi
     expect(await published()).toEqual([next, old]);
     await clock.advance(900_000 + 120_000);
     expect(await published()).toEqual([next]);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
+  });
+  folder.remove();
 });
 
 test("with a live upstream but no key, nothing is promised, and the log says so", () =>
   withService(
     {
+      retail: SMALL_SHOP,
       env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" }),
     },
     async (service) => {
@@ -234,8 +204,13 @@ test("with a live upstream but no key, nothing is promised, and the log says so"
 test("a reseller's checkout verifies a promise with the TypeScript code of docs/api.md, and rejects what another key signed and altered ones", async () => {
   const folder = temporaryFolder();
   symlinkSync(join(ROOT, "node_modules"), join(folder.path, "node_modules"));
-  const service = await startService({ clock: systemClock });
-  const foreign = await startService({ clock: systemClock, at: service.sandbox, warm: false });
+  const service = await startService({ clock: systemClock, retail: SMALL_SHOP });
+  const foreign = await startService({
+    clock: systemClock,
+    at: service.sandbox,
+    retail: SMALL_SHOP,
+    warm: false,
+  });
   try {
     const block = blocksOf(readPage("docs/api.md")).find(
       ({ language, code }) => language === "ts" && code.includes("jwks.json"),
@@ -256,7 +231,7 @@ test("a reseller's checkout verifies a promise with the TypeScript code of docs/
     };
     const { exp } = claimsOf(promise);
     const altered = [
-      forged('"26.99"', '"16.99"'),
+      forged('"25.27"', '"15.27"'),
       forged(String(exp), String(exp + 1)),
       `${head}.${body}.`,
       "x",
@@ -271,7 +246,7 @@ test("a reseller's checkout verifies a promise with the TypeScript code of docs/
       .trim()
       .split("\n")
       .map((line): unknown => JSON.parse(line));
-    expect(lines).toMatchObject([{ domain: "kabul.af", price: { amount: "26.99", currency: "USD" } }]);
+    expect(lines).toMatchObject([{ domain: "kabul.af", price: { amount: "25.27", currency: "USD" } }]);
     expect(others).toEqual(["rejected", "rejected", "rejected", "rejected", "rejected"]);
   } finally {
     await foreign.close();
@@ -306,9 +281,10 @@ function viewIn({ text }: Answer): z.infer<typeof viewShape> {
 
 describe("the demo checkout", () => {
   const clock = new FakeClock();
+  const retail = SMALL_SHOP.replace("registration: [1]", "registration: [1, 2]");
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ clock });
+    service = await startService({ clock, retail });
   });
   afterAll(() => service.close());
 
@@ -327,7 +303,7 @@ describe("the demo checkout", () => {
         expect.objectContaining({
           unicodeName: "kabul.af",
           years: 2,
-          price: expect.objectContaining({ amount: "48.99" }),
+          price: expect.objectContaining({ amount: "49.24" }),
         }),
       ],
       validForMs: Date.parse(validUntil) - clock.now(),
@@ -339,7 +315,7 @@ describe("the demo checkout", () => {
   test("rejects a promise that was altered in any part", async () => {
     const { promise } = await signCart(service);
     const [head = "", claims = "", signature = ""] = promise.split(".");
-    const cheaper = Buffer.from(claims, "base64url").toString("utf8").replace("48.99", "8.99");
+    const cheaper = Buffer.from(claims, "base64url").toString("utf8").replace("49.24", "8.99");
     for (const wrong of [
       `${head}.${Buffer.from(cheaper).toString("base64url")}.${signature}`,
       `${head}.${claims}.${signature.startsWith("A") ? "B" : "A"}${signature.slice(1)}`,
@@ -354,16 +330,15 @@ describe("the demo checkout", () => {
     }
   });
 
-  test("rejects a promise that was signed with another key", async () => {
-    const other = await startService({ clock });
-    const { promise } = await signCart(other);
-    expect(viewIn(await postPromise(other, promise))).toMatchObject({ kind: "good" });
-    expect(viewIn(await postPromise(service, promise))).toEqual({ kind: "altered" });
-    await other.close();
-  });
+  test("rejects a promise that was signed with another key", () =>
+    withService({ clock, retail }, async (other) => {
+      const { promise } = await signCart(other);
+      expect(viewIn(await postPromise(other, promise))).toMatchObject({ kind: "good" });
+      expect(viewIn(await postPromise(service, promise))).toEqual({ kind: "altered" });
+    }));
 
   test("rejects a promise from the moment at which it expires", async () => {
-    const { promise, validUntil } = await signCart(service, "kabul.com.af");
+    const { promise, validUntil } = await signCart(service, "herat.af");
     await clock.advance(Date.parse(validUntil) - clock.now() - 1);
     expect(viewIn(await postPromise(service, promise))).toMatchObject({ kind: "good" });
     await clock.advance(1);
@@ -408,15 +383,16 @@ test.each([
   ],
   ["nowhere with a live upstream and no CHECKOUT_URL", { QUOTA_COLD_START: "assume-free" }, "", "'none'"],
 ])("the storefront posts %s, and then there is no demo checkout", async (_where, env, checkout, allowed) => {
-  const service = await startService({
-    clock: new FakeClock(),
-    env: (sandbox) => ({ ...upstreamAt(sandbox), DEMO_STOREFRONT: "on", ...env }),
-    warm: false,
+  const settings: ServiceOptions["env"] = (sandbox) => ({
+    ...upstreamAt(sandbox),
+    DEMO_STOREFRONT: "on",
+    ...env,
   });
-  const page = await service.ask("/");
-  expect(searchIn(page)).toContain(`checkout="${checkout}"`);
-  expect(page.headers["content-security-policy"]).toContain(`form-action ${allowed};`);
-  for (const path of ["/checkout", "/assets/checkout/checkout.js"])
-    expect((await service.ask(path)).status).toBe(404);
-  await service.close();
+  await withService({ env: settings, warm: false }, async (service) => {
+    const page = await service.ask("/");
+    expect(searchIn(page)).toContain(`checkout="${checkout}"`);
+    expect(page.headers["content-security-policy"]).toContain(`form-action ${allowed};`);
+    for (const path of ["/checkout", "/assets/checkout/checkout.js"])
+      expect((await service.ask(path)).status).toBe(404);
+  });
 });

@@ -8,6 +8,8 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
+import { pricePreviewShape, staffPricesShape } from "../../src/wire/staff.js";
+import { priceListShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import {
@@ -75,19 +77,9 @@ const COM_WORLD = WORLD.replace(
 );
 const events = (name: string) =>
   service.log.slice(loggedBefore).filter((line) => line.includes(`"event":"${name}"`));
-const warningsOf = ({ body }: Answer) => z.object({ warnings: z.array(z.string()) }).parse(body).warnings;
-const pricesShape = z.object({
-  prices: z.array(
-    z.object({
-      tld: z.string(),
-      action: z.string(),
-      years: z.int(),
-      price: z.object({ amount: z.string(), currency: z.string() }),
-    }),
-  ),
-});
+const warningsOf = ({ body }: Answer) => staffPricesShape.parse(body).warnings;
 const listed = async (): Promise<string[]> =>
-  pricesShape
+  priceListShape
     .parse((await service.ask("/v1/prices")).body)
     .prices.map(({ tld, action, years, price }) => `${tld} ${action} ${years} ${price.amount}`);
 
@@ -307,21 +299,12 @@ describe("a preview", () => {
       body,
     });
 
-  const previewShape = z.object({
-    faults: z.array(z.string()),
-    sections: z.array(z.string()),
-    prices: z.array(
-      z.looseObject({ tld: z.string(), action: z.string(), years: z.int(), change: z.string() }),
-    ),
-    warnings: z.array(z.string()),
-  });
-
   async function preview(text: string) {
     const answer = await post(text);
     expect(answer.status).toBe(200);
     expect(answer.headers["cache-control"]).toBe("no-store");
     matchesDocument(openApiDocument({ version: "1.2.3" }), "post", PATH, answer);
-    return previewShape.parse(answer.body);
+    return pricePreviewShape.parse(answer.body);
   }
 
   test("of the file in effect shows no change", async () => {
@@ -413,67 +396,27 @@ describe("a preview", () => {
   });
 });
 
-describe("a change while a cart waits for the upstream", () => {
-  test("applies to every line that is signed", async () => {
-    expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+test("a change while a cart waits for the upstream applies to every line that is shown or signed, and an invalid one to none", async () => {
+  expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+  for (const [text, price] of [
+    [DEARER, "27.97"],
+    [INVALID, "27.97"],
+  ] as const) {
+    await purge(service, "availability");
     const hold = service.sandbox.control.hold({ operation: "check", calls: 1 });
-    const cart = shop().cart(registration("kabul.af"), registration("herat.af"));
+    const cart = shop().cart(registration("kabul.af"), registration("herat.af"), renewal("khyber.af"));
     const late = await hold.caught();
-    await edit(DEARER);
+    await edit(text);
     late.release();
-    expect((await cart).signed).toEqual(["kabul.af registration 27.97", "herat.af registration 27.97"]);
-  });
-});
-
-test("edits under load never mix two versions in an answer, and an invalid one is never shown", async () => {
-  const version = (extra: number) => RETAIL.replace('addFixed: "1.00"', `addFixed: "${extra}.00"`);
-  /** In cents, without what a version adds. */
-  const BASE = new Map([
-    ["registration", 2597],
-    ["renewal", 3000],
-    ["transfer", 2850],
-    ["restore", 12_000],
-  ]);
-  const lineShape = z.object({ action: z.string(), price: z.object({ amount: z.string() }).nullable() });
-  /** Those that were in effect at some time since the last edit was noticed. */
-  let possible = [1];
-  let checked = 0;
-  let names = 0;
-  async function expectOneVersion(lines: Promise<readonly z.infer<typeof lineShape>[]>): Promise<void> {
-    const priced = (await lines).flatMap(({ action, price }) =>
-      price === null ? [] : [(Math.round(Number(price.amount) * 100) - (BASE.get(action) ?? 0)) / 100],
+    const { items, signed } = await cart;
+    const expected = [
+      `kabul.af registration ${price}`,
+      `herat.af registration ${price}`,
+      "khyber.af renewal 32.00",
+    ];
+    expect(signed).toEqual(expected);
+    expect(items.map(({ domain, action, price }) => `${domain} ${action} ${price?.amount}`)).toEqual(
+      expected,
     );
-    checked += priced.length;
-    expect([possible, ...priced]).toEqual([expect.arrayContaining(priced), ...priced.map(() => priced[0])]);
   }
-  const load = (): Promise<unknown> => {
-    names += 2;
-    const [one, two] = [`n${names}.af`, `n${names + 1}.af`];
-    const linesOf = async (answer: Promise<Answer>, key: "prices" | "items") =>
-      z
-        .object({ lines: z.array(lineShape) })
-        .parse({ lines: z.looseObject({}).parse((await answer).body)[key] }).lines;
-    return Promise.all([
-      expectOneVersion(linesOf(service.ask("/v1/prices?years=1"), "prices")),
-      expectOneVersion(
-        linesOf(shop().post([registration(two), renewal("herat.af"), registration(one)]), "items"),
-      ),
-      expectOneVersion(
-        shop()
-          .availability(one)
-          .then(({ price }) => [{ action: "registration", price }]),
-      ),
-    ]);
-  };
-  for (let extra = 2; extra <= 9; extra += 1) {
-    const isGood = extra % 3 !== 0;
-    const inFlight = load();
-    writeFileSync(file, isGood ? version(extra) : version(extra).replace("markupPercent", "markup"));
-    if (isGood) possible.push(extra);
-    await clock.advance(NOTICED_MS);
-    await inFlight;
-    if (isGood) possible = [extra];
-    await load();
-  }
-  expect(checked).toBeGreaterThan(100);
 });

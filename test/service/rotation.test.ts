@@ -2,20 +2,22 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { z } from "zod";
-import { newPromiseKey } from "../../src/retail/promise.js";
-import { type Credential, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { FakeClock } from "../support/fake-clock.js";
+import { historyShape } from "../../src/wire/overview.js";
+import type { Credential } from "../../packages/sandbox/src/sandbox.js";
+import type { FakeClock } from "../support/fake-clock.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import {
   bearer,
   callsOf,
   PRICING,
   type Service,
-  startService,
+  type ServiceOptions,
   temporaryFolder,
   until,
+  withService,
 } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
+import { type OpenedShop, openShop } from "../shop/opened-shop.js";
 import { renewal, shopAt } from "../shop/shop.js";
 
 /** The files from which the service reads a credential, and how they are replaced. */
@@ -45,7 +47,6 @@ interface Scene {
 }
 
 async function withFiles(withStandby: boolean, act: (scene: Scene) => Promise<void>): Promise<void> {
-  const clock = new FakeClock();
   const folder = temporaryFolder();
   const within = (name: string): string => {
     const path = join(folder.path, name);
@@ -54,31 +55,26 @@ async function withFiles(withStandby: boolean, act: (scene: Scene) => Promise<vo
   };
   const active = byContent(within("active"));
   const standby = byContent(within("standby"));
-  const service = await startService({
-    clock,
-    env: (sandbox) => {
-      const given = sandbox.credential();
-      active.write(given);
-      if (withStandby) standby.write(sandbox.control.rotate(given.key));
-      return {
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY_FILE: active.key,
-        UPSTREAM_SERVICE_SECRET_FILE: active.secret,
-        ...(withStandby && {
-          UPSTREAM_STANDBY_KEY_FILE: standby.key,
-          UPSTREAM_STANDBY_SECRET_FILE: standby.secret,
-        }),
-        QUOTA_COLD_START: "assume-free",
-        STATE_DIR: within("state"),
-      };
-    },
-  });
-  try {
-    await act({ service, clock, active, standby });
-  } finally {
-    await service.close();
-    folder.remove();
-  }
+  const env: ServiceOptions["env"] = (sandbox) => {
+    const given = sandbox.credential();
+    active.write(given);
+    if (withStandby) standby.write(sandbox.control.rotate(given.key));
+    return {
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY_FILE: active.key,
+      UPSTREAM_SERVICE_SECRET_FILE: active.secret,
+      ...(withStandby && {
+        UPSTREAM_STANDBY_KEY_FILE: standby.key,
+        UPSTREAM_STANDBY_SECRET_FILE: standby.secret,
+      }),
+      QUOTA_COLD_START: "assume-free",
+      STATE_DIR: within("state"),
+    };
+  };
+  await withService({ retail: SMALL_SHOP, env }, (service, clock) =>
+    act({ service, clock, active, standby }),
+  );
+  folder.remove();
 }
 
 function statsOf({ sandbox }: Service, key: string) {
@@ -111,22 +107,48 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
   };
 }
 
-const usedIn = z.object({ used: z.array(z.number()) });
-
-test.each([
-  ["with the old one revoked at once", true],
-  ["with both valid for a while", false],
-])("a credential rotated under load, %s, fails no request", (_how, revokesAtOnce) =>
+test.each<[string, (scene: Scene, old: Credential) => Promise<Credential>]>([
+  [
+    "with the old one revoked at once",
+    async ({ service, active }, old) => {
+      const fresh = service.sandbox.control.rotate(old.key);
+      active.write(fresh);
+      return fresh;
+    },
+  ],
+  [
+    "with both valid for a while",
+    async ({ service, active }, old) => {
+      const fresh = service.sandbox.control.rotate(old.key);
+      active.write(fresh);
+      await until(() => statsOf(service, fresh.key).accepted > 10, "the use of both credentials");
+      return fresh;
+    },
+  ],
+  [
+    "with a pause between writing the two files",
+    async ({ service, clock, active }, old) => {
+      const fresh = service.sandbox.control.rotate(old.key);
+      writeFileSync(active.key, fresh.key);
+      await until(
+        () => statsOf(service, fresh.key).refused > 0,
+        "a call with the new key and the old secret",
+      );
+      await clock.advance(3000);
+      writeFileSync(active.secret, fresh.secret);
+      await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
+      expect(statsOf(service, fresh.key).refused).toBe(1);
+      return fresh;
+    },
+  ],
+])("a credential rotated under load, %s, fails no request", (_how, rotate) =>
   withFiles(false, async (scene) => {
-    const { service, active } = scene;
+    const { service } = scene;
     const old = service.sandbox.credential();
     const before = await overviewOf(service);
     const visitors = load(scene);
     await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
-    const fresh = service.sandbox.control.rotate(old.key);
-    active.write(fresh);
-    if (!revokesAtOnce)
-      await until(() => statsOf(service, fresh.key).accepted > 10, "the use of both credentials");
+    const fresh = await rotate(scene, old);
     service.sandbox.control.revoke(old.key);
     const { accepted } = statsOf(service, old.key);
     await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
@@ -145,22 +167,6 @@ test.each([
       expect(written).not.toContain(secret);
   }),
 );
-
-test("a pause between writing the two files fails no request either", () =>
-  withFiles(false, async (scene) => {
-    const { service, clock, active } = scene;
-    const old = service.sandbox.credential();
-    const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 20, "the load on the old credential");
-    const fresh = service.sandbox.control.rotate(old.key);
-    writeFileSync(active.key, fresh.key);
-    await until(() => statsOf(service, fresh.key).refused > 0, "a call with the new key and the old secret");
-    await clock.advance(3000);
-    writeFileSync(active.secret, fresh.secret);
-    await until(() => statsOf(service, fresh.key).accepted > 10, "the load on the new credential");
-    expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
-    expect(statsOf(service, fresh.key).refused).toBe(1);
-  }));
 
 test("the standby takes over under load and is rotated itself, and each credential has its own ledger", () =>
   withFiles(true, async (scene) => {
@@ -203,7 +209,7 @@ test("a key replaced while idle doesn't affect the quota in the overview and the
     // The history samples the overview once a minute.
     await clock.advance(1_000);
     const history = await service.ask("/v1/staff/history", { headers: bearer("read") });
-    expect(usedIn.parse(history.body).used).toEqual([0, calls]);
+    expect(historyShape.parse(history.body).used).toEqual([0, calls]);
     expect(service.calls()).toBe(calls);
 
     expect((await service.ask("/v1/availability?domain=asked-after-rotation.af")).status).toBe(200);
@@ -232,42 +238,28 @@ resellers:
   - { id: demo, accountNumber: RS-1, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: shop-demo-key, secret: shop-demo-secret }] }
   - { id: other, accountNumber: RS-2, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: other-demo-key, secret: other-demo-secret }] }
 `;
-  const SOLD = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
-rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
-`;
-
-  interface Restarts {
-    readonly clock: FakeClock;
-    readonly sandbox: Sandbox;
-    readonly active: Files;
-    start(warm?: boolean): Promise<Service>;
-  }
+  type Restarts = OpenedShop & { readonly active: Files };
 
   async function withRestarts(act: (scene: Restarts) => Promise<void>): Promise<void> {
-    const clock = new FakeClock();
     const folder = temporaryFolder();
-    const configFile = join(folder.path, "world.yaml");
-    writeFileSync(configFile, RESELLERS);
-    const sandbox = await startSandbox({ configFile, now: () => clock.monotonic() });
-    sandbox.control.setPrice("other", { tld: ".af", action: "renewal", years: 1, amountCents: 3000 });
     const active = byContent(folder.path);
-    active.write(sandbox.credential());
-    const env = {
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY_FILE: active.key,
-      UPSTREAM_SERVICE_SECRET_FILE: active.secret,
-      PROMISE_PRIVATE_KEY: newPromiseKey(),
-      QUOTA_COLD_START: "assume-free",
-      STATE_DIR: folder.path,
-    };
-    const start = (warm = true): Promise<Service> =>
-      startService({ clock, at: sandbox, retail: SOLD, env, warm });
+    const opened = await openShop({
+      world: RESELLERS,
+      retail: SMALL_SHOP,
+      env: (sandbox) => {
+        active.write(sandbox.credential());
+        return {
+          UPSTREAM_BASE_URL: sandbox.url,
+          UPSTREAM_SERVICE_KEY_FILE: active.key,
+          UPSTREAM_SERVICE_SECRET_FILE: active.secret,
+        };
+      },
+    });
+    opened.sandbox.control.setPrice("other", { tld: ".af", action: "renewal", years: 1, amountCents: 3000 });
     try {
-      await act({ clock, sandbox, active, start });
+      await act({ ...opened, active });
     } finally {
-      await sandbox.close();
+      await opened.close();
       folder.remove();
     }
   }
@@ -293,7 +285,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
         if (how !== "idle") await shopAt(before).availability("kabul.af");
         await before.close();
 
-        const after = await start(false);
+        const after = await start({ warm: false });
         try {
           await untilTier(scene);
           await after.ask("/livez");
@@ -301,8 +293,8 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
             await shopAt(after).quote("renewal"),
             await shopAt(after).cart(renewal("kabul.af")),
           ];
-          expect([old.price.amount, shown.price.amount]).toEqual(["31.00", "46.00"]);
-          expect(signed).toEqual(["kabul.af renewal 46.00"]);
+          expect([old.price.amount, shown.price.amount]).toEqual(["25.00", "37.50"]);
+          expect(signed).toEqual(["kabul.af renewal 37.50"]);
         } finally {
           await after.close();
         }
@@ -322,7 +314,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
       }, "the refresh of the prices");
       await before.close();
       sandbox.control.setFault("quote", { fault: "status-500" });
-      const after = await start(false);
+      const after = await start({ warm: false });
       try {
         expect((await after.ask("/v1/prices")).text.match(/"price"/g)).toHaveLength(2);
       } finally {

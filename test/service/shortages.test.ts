@@ -1,6 +1,7 @@
 /** The public API as visitors use it when something is short or broken: the quota, their own limits, or the upstream. */
 import { describe, expect, jest, test } from "@jest/globals";
 import { z } from "zod";
+import { searchShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { plainShapes } from "../support/plain-shapes.js";
 import {
@@ -10,8 +11,8 @@ import {
   problemOf,
   type Service,
   type ServiceOptions,
-  startService,
   until,
+  withService,
 } from "../support/service.js";
 import { queued } from "../support/staff.js";
 import { upstreamAt } from "../support/upstream.js";
@@ -37,25 +38,9 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
 premium: { markupPercent: "15" }
 `;
 
-const searchShape = z.object({
-  results: z.array(z.object({ domain: z.string(), status: z.string(), retryAfter: z.int().optional() })),
-  complete: z.boolean(),
-});
-
-type Scene = { readonly service: Service; readonly clock: FakeClock };
-
-async function withService(
-  { retail = ONE_TERM, ...options }: Omit<ServiceOptions, "clock">,
-  act: (scene: Scene) => Promise<void>,
-): Promise<void> {
-  const clock = new FakeClock();
-  const service = await startService({ clock, retail, ...options });
-  try {
-    await act({ service, clock });
-  } finally {
-    await service.close();
-  }
-}
+/** With one term, unless the options say otherwise. */
+const withShop = (options: Partial<ServiceOptions>, act: Parameters<typeof withService>[1]): Promise<void> =>
+  withService({ retail: ONE_TERM, ...options }, act);
 
 const lookUp = ({ ask }: Service, name: string) => ask(`/v1/availability?domain=${name}.af`);
 const registrations = (...domains: readonly string[]) => ({
@@ -65,7 +50,7 @@ const registrations = (...domains: readonly string[]) => ({
 
 describe("when quota is short", () => {
   test("a price list that isn't loaded yet gets a Retry-After of a window, or a sixth more after a cold start, and health warns", () =>
-    withService(
+    withShop(
       {
         warm: false,
         env: (sandbox) => ({
@@ -73,7 +58,7 @@ describe("when quota is short", () => {
           UPSTREAM_RATE_HEADROOM: "0",
         }),
       },
-      async ({ service, clock }) => {
+      async (service, clock) => {
         const retryAfter = async (): Promise<number> => {
           const answer = await service.ask("/v1/prices");
           return answer.status === 200 ? 0 : (problemOf(answer).retryAfter ?? NaN);
@@ -102,7 +87,7 @@ describe("when quota is short", () => {
   test("an incomplete price list isn't cacheable", async () => {
     const shape = z.object({ prices: z.array(z.unknown()) });
     const env = { UPSTREAM_RATE_LIMIT: "6", UPSTREAM_RATE_HEADROOM: "3" };
-    await withService({ retail: FOUR_TLDS, env, warm: false }, async ({ service, clock }) => {
+    await withShop({ retail: FOUR_TLDS, env, warm: false }, async (service, clock) => {
       const list = async () => {
         const { body, headers } = await service.ask("/v1/prices");
         return { known: shape.parse(body).prices.length, cacheControl: headers["cache-control"] };
@@ -118,7 +103,7 @@ describe("when quota is short", () => {
   });
 
   test("a new name is refused with an accurate Retry-After, and what is known is still shown", () =>
-    withService({ env: TWO_LEFT }, async ({ service, clock }) => {
+    withShop({ env: TWO_LEFT }, async (service, clock) => {
       await lookUp(service, "kabul");
       await lookUp(service, "google");
       expect(service.calls()).toBe(4);
@@ -143,7 +128,7 @@ describe("when quota is short", () => {
     }));
 
   test("the last two calls serve a cart of two, and the next cart is refused as a whole, with an accurate Retry-After", () =>
-    withService({ env: TWO_LEFT }, async ({ service, clock }) => {
+    withShop({ env: TWO_LEFT }, async (service, clock) => {
       await until(() => service.calls() === 2);
       const first = await service.ask("/v1/quotes", registrations("kabul.af", "google.af"));
       expect([first.status, service.calls()]).toEqual([200, 4]);
@@ -156,15 +141,15 @@ describe("when quota is short", () => {
 
   /** Ten calls: five prices and a list at startup, three names, and one that is left. */
   const ONE_LEFT = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
-  const withOneLeft = (act: (scene: Scene) => Promise<void>): Promise<void> =>
-    withService({ retail: FOUR_TLDS, env: ONE_LEFT }, async (scene) => {
-      await scene.service.ask("/v1/search?q=kabul&tlds=.af,.com.af,.net.af");
-      expect(scene.service.calls()).toBe(9);
-      await act(scene);
+  const withOneLeft = (act: Parameters<typeof withService>[1]): Promise<void> =>
+    withShop({ retail: FOUR_TLDS, env: ONE_LEFT }, async (service, clock) => {
+      await service.ask("/v1/search?q=kabul&tlds=.af,.com.af,.net.af");
+      expect(service.calls()).toBe(9);
+      await act(service, clock);
     });
 
   test("a search returns what it could get, the exact name first, and when to retry the rest", () =>
-    withOneLeft(async ({ service, clock }) => {
+    withOneLeft(async (service, clock) => {
       const answer = await service.ask("/v1/search?q=bank.com.af");
       expect(answer.status).toBe(200);
       const { results, complete } = searchShape.parse(answer.body);
@@ -205,7 +190,7 @@ describe("when quota is short", () => {
   ])(
     "a %s returns the wait that is left when it is answered, not when one of its names was refused, although the wall clock was set",
     (_what, ask) =>
-      withOneLeft(async ({ service, clock }) => {
+      withOneLeft(async (service, clock) => {
         const hold = service.sandbox.control.hold({ operation: "check", calls: 1, decided: "on-arrival" });
         const asking = ask(service);
         const held = await hold.caught();
@@ -222,7 +207,7 @@ describe("when quota is short", () => {
   );
 
   test("a request that can be served within QUOTA_MAX_WAIT_MS waits and is answered", () =>
-    withService({ env: { ...TWO_LEFT, QUOTA_MAX_WAIT_MS: "120000" } }, async ({ service, clock }) => {
+    withShop({ env: { ...TWO_LEFT, QUOTA_MAX_WAIT_MS: "120000" } }, async (service, clock) => {
       await lookUp(service, "kabul");
       await lookUp(service, "google");
       const answers: Answer[] = [];
@@ -237,7 +222,7 @@ describe("when quota is short", () => {
     }));
 
   test("a pause requested by the upstream is respected, and visitors get an accurate Retry-After", () =>
-    whileAnswering(async ({ service, clock, answers }) => {
+    whileAnswering(async (service, clock, answers) => {
       answers({ status: 429, headers: { "Retry-After": "17" }, body: { success: false } });
       const first = problemOf(await lookUp(service, "kabul"));
       expect([first.code, first.retryAfter]).toEqual(["quota_exhausted", 17]);
@@ -253,7 +238,7 @@ describe("when quota is short", () => {
 
 describe("while a search waits for another name,", () => {
   test("a name whose last check expires isn't shown as available", () =>
-    withService({ retail: FOUR_TLDS }, async ({ service, clock }) => {
+    withShop({ retail: FOUR_TLDS }, async (service, clock) => {
       await lookUp(service, "kabul");
       await clock.advance(59_000);
       const { control } = service.sandbox;
@@ -282,8 +267,7 @@ describe("when a client sends too many requests", () => {
     // express-rate-limit reads the machine's clock.
     const machine = jest.spyOn(Date, "now").mockImplementation(() => clock.now());
     const env = { CLIENT_RATE_PER_MINUTE: "3", TRUST_PROXY_HOPS: "1" };
-    const service = await startService({ clock, retail: ONE_TERM, env });
-    try {
+    await withShop({ clock, env }, async (service) => {
       const askFrom = (address: string) => from(service, address, "/v1/quotes?tld=.af&action=registration");
       for (let asked = 0; asked < 3; asked += 1) {
         const { status, headers } = await askFrom("203.0.113.5");
@@ -302,18 +286,15 @@ describe("when a client sends too many requests", () => {
         expect((await askFrom(`2001:db8:0:aa00::${host}`)).status).toBe(200);
       expect((await askFrom("2001:db8:0:aaff::9")).status).toBe(429);
       expect((await askFrom("2001:db8:0:ab00::1")).status).toBe(200);
-    } finally {
-      machine.mockRestore();
-      await service.close();
-    }
+    }).finally(() => machine.mockRestore());
   });
 
   test("for new names, only these are refused while others want calls, with an accurate Retry-After", () =>
-    withService(
+    withShop(
       {
         env: { CLIENT_COLD_PER_MINUTE: "2", TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "9" },
       },
-      async ({ service, clock }) => {
+      async (service, clock) => {
         const cold = (address: string, name: string) =>
           from(service, address, `/v1/availability?domain=${name}.af`);
         for (const name of ["google", "new-2", "new-3", "new-4"])
@@ -340,13 +321,15 @@ describe("when a client sends too many requests", () => {
     ));
 });
 
-type CheckAnswer = ReturnType<typeof plainShapes.check>;
-
 /** Runs `act` with a service for which the upstream can answer every check alike. */
 function whileAnswering(
-  act: (scene: Scene & { answers(answer: CheckAnswer | null): void }) => Promise<void>,
+  act: (
+    service: Service,
+    clock: FakeClock,
+    answers: (answer: ReturnType<typeof plainShapes.check> | null) => void,
+  ) => Promise<void>,
 ): Promise<void> {
-  let given: CheckAnswer | null = null;
+  let given: ReturnType<typeof plainShapes.check> | null = null;
   const cache = `
 availability:
   entries: 100
@@ -357,30 +340,20 @@ prices: { entries: 100, freshMs: 3600000, usableMs: 172800000, failureMs: 10000 
 tier: { entries: 4, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
 account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
 `;
-  const shapes = {
-    ...plainShapes,
-    check: (...result: Parameters<typeof plainShapes.check>) => given ?? plainShapes.check(...result),
-  };
-  return withService({ cache, sandbox: { shapes } }, (scene) =>
-    act({
-      ...scene,
-      answers(answer) {
-        given = answer;
-      },
+  const check: typeof plainShapes.check = (result) => given ?? plainShapes.check(result);
+  return withShop({ cache, sandbox: { shapes: { ...plainShapes, check } } }, (service, clock) =>
+    act(service, clock, (answer) => {
+      given = answer;
     }),
   );
 }
 
 describe("when the upstream fails", () => {
   const marked = (answer: Answer) => ({ ...z.looseObject({}).parse(answer.body), stale: true });
-  const DOWN = {
-    status: 500,
-    headers: {},
-    body: { success: false, error: { message: "SQL state 42" } },
-  };
+  const DOWN = { status: 500, headers: {}, body: { success: false, error: { message: "SQL state 42" } } };
 
   test("an available name is shown, marked stale, for 60 s at most, and nothing of it is signed", () =>
-    whileAnswering(async ({ clock, answers, service }) => {
+    whileAnswering(async (service, clock, answers) => {
       const fresh = await lookUp(service, "kabul");
       answers(DOWN);
       await clock.advance(10_000);
@@ -396,7 +369,7 @@ describe("when the upstream fails", () => {
     }));
 
   test("a taken name is shown, marked stale, past its freshness for as long as the configuration allows", () =>
-    whileAnswering(async ({ clock, answers, service }) => {
+    whileAnswering(async (service, clock, answers) => {
       const fresh = await lookUp(service, "google");
       answers(DOWN);
       await clock.advance(80_000);
@@ -408,7 +381,7 @@ describe("when the upstream fails", () => {
     }));
 
   test("repeated requests make one call, and another follows only when the failure is forgotten", () =>
-    whileAnswering(async ({ clock, answers, service }) => {
+    whileAnswering(async (service, clock, answers) => {
       answers(DOWN);
       for (let asked = 0; asked < 10; asked += 1) expect((await lookUp(service, "kabul")).status).toBe(502);
       expect(service.calls(CHECK)).toBe(1);

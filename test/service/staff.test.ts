@@ -1,5 +1,5 @@
 /** The staff API, by scope: what it answers as JSON and as CSV, purges, and figures. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { perLane } from "../../src/quota/lane.js";
 import { createHistory, type FiguresSource } from "../../src/staff/history.js";
@@ -7,8 +7,11 @@ import { createRecentCalls } from "../../src/upstream/recent-calls.js";
 import { csvOf } from "../../src/wire/csv.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { historyShape } from "../../src/wire/overview.js";
+import { balanceShape, staffDomainsShape } from "../../src/wire/staff.js";
+import { priceListShape } from "../../src/wire/visitors.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
+import { SMALL_SHOP } from "../support/retail.js";
 import { overviewOf, purge, staffRead } from "../support/staff.js";
 import {
   bearer,
@@ -311,71 +314,57 @@ describe("the staff API", () => {
 });
 
 describe("a purge", () => {
-  let clock: FakeClock;
-  let service: Service;
-  beforeEach(async () => {
-    clock = new FakeClock();
-    service = await startService({ clock });
-  });
-  afterEach(() => service.close());
+  test("of availability makes the next visitor's request call the upstream", () =>
+    withService({ retail: SMALL_SHOP }, async (service) => {
+      await purge(service, "availability");
+      await service.ask("/v1/availability?domain=kabul.af");
+      const answer = await purge(service, "availability");
+      expect(answer.headers["cache-control"]).toBe("no-store");
+      expect(answer.body).toEqual({ purged: { availability: 1 } });
+      expect((await purge(service, "availability")).body).toEqual({ purged: { availability: 0 } });
+      const before = service.calls(CHECK);
+      await service.ask("/v1/availability?domain=kabul.af");
+      expect(service.calls(CHECK) - before).toBe(1);
+    }));
 
-  const read = (path: string) => service.ask(path, { headers: bearer("read") });
-
-  test("of availability makes the next visitor's request call the upstream", async () => {
-    await purge(service, "availability");
-    await service.ask("/v1/availability?domain=kabul.af");
-    const answer = await purge(service, "availability");
-    expect(answer.headers["cache-control"]).toBe("no-store");
-    expect(answer.body).toEqual({ purged: { availability: 1 } });
-    expect((await purge(service, "availability")).body).toEqual({ purged: { availability: 0 } });
-    const before = service.calls(CHECK);
-    await service.ask("/v1/availability?domain=kabul.af");
-    expect(service.calls(CHECK) - before).toBe(1);
-  });
-
-  test("of the account ends domains, balance and tier", async () => {
-    await purge(service, "account");
-    for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
-    expect((await purge(service, "account")).body).toEqual({ purged: { account: 3 } });
-    expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
-  });
-
-  test("of anything else is rejected", async () => {
-    for (const body of [{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])
-      expect(
-        problemOf(
-          await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body }),
-        ).code,
-      ).toBe("invalid_request");
-  });
-
-  test("of everything counts each kind, and prices are refreshed automatically", async () => {
-    expect((await purge(service, "all")).body).toEqual({
-      purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
-    });
-    await clock.advance(5000);
-    await until(async () => {
-      const { body } = await service.ask("/v1/prices");
-      const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
-      return known.data?.prices.length === 28;
-    }, "the refresh of the price list");
-  });
+  test("of the account ends domains, balance and tier; of everything it counts each kind, and prices are refreshed automatically; of anything else it is rejected", () =>
+    withService({ retail: SMALL_SHOP }, async (service, clock) => {
+      await purge(service, "account");
+      for (const path of ["domains", "balance", "tier"]) await staffRead(service, path);
+      expect((await purge(service, "account")).body).toEqual({ purged: { account: 3 } });
+      expect((await staffRead(service, "tier")).body).toMatchObject({ source: "upstream" });
+      for (const body of [{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])
+        expect(
+          problemOf(
+            await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body }),
+          ).code,
+        ).toBe("invalid_request");
+      expect((await purge(service, "all")).body).toEqual({
+        purged: { prices: 2, availability: expect.any(Number), account: expect.any(Number) },
+      });
+      await clock.advance(5000);
+      await until(async () => {
+        const { body } = await service.ask("/v1/prices");
+        const known = priceListShape.safeParse(body);
+        return known.data?.prices.length === 2;
+      }, "the refresh of the price list");
+    }));
 });
 
 test("the account is shown as it was, marked stale, when the upstream fails", () =>
-  withService({}, async (service, clock) => {
-    const balance = async () => (await service.ask("/v1/staff/balance", { headers: bearer("read") })).body;
-    const { asOf } = z.object({ asOf: z.string() }).parse(await balance());
+  withService({ retail: SMALL_SHOP }, async (service, clock) => {
+    const balance = async () => (await staffRead(service, "balance")).body;
+    const { asOf } = balanceShape.parse(await balance());
     await service.sandbox.close();
     await clock.advance(301_000);
     expect(await balance()).toMatchObject({ balance: "1843.50", asOf, source: "stale" });
   }));
 
 test("a domain list that ends after a hundred says that there are more, as CSV in every row", () =>
-  withService({ reseller: "big", warm: false }, async (service) => {
+  withService({ reseller: "big", retail: SMALL_SHOP }, async (service) => {
     const { body } = await staffRead(service, "domains");
     expect(body).toMatchObject({ truncated: true });
-    expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
+    expect(staffDomainsShape.parse(body).domains).toHaveLength(100);
     const headers = { ...bearer("read"), Accept: "text/csv" };
     const { columns, rows } = rowsIn((await service.ask("/v1/staff/domains", { headers })).text);
     const at = columns.indexOf("truncated");
@@ -403,65 +392,55 @@ test("text that a spreadsheet would run as a formula is escaped; numbers stay nu
   expect(csvOf({ columns: ["cell"], rows: [{ cell: null }] })).toBe("cell\r\n\r\n");
 });
 
+/** In the background, only the domains and the tier are requested. */
+const ONE_PRICE = SMALL_SHOP.replace(", renewal: [1]", "");
+
 describe("the figures of a service", () => {
-  // In the background, only the domains and the tier are requested.
-  const retail = `
-currency: USD
-catalog: [{ tld: .af, years: { registration: [1] } }]
-rules: [{ match: {}, addFixed: "5.00" }]
-`;
-  let clock: FakeClock;
-  let service: Service;
-  beforeEach(async () => {
-    clock = new FakeClock();
-    service = await startService({ clock, retail });
-  });
-  afterEach(() => service.close());
-  const read = (path: string) => service.ask(path, { headers: bearer("read") });
-  const recent = async () => (await overviewOf(service)).upstream.recent;
+  test("count each operation's calls and failures, without a call, and forget them after ten minutes", () =>
+    withService({ retail: ONE_PRICE }, async (service, clock) => {
+      const recent = async () => (await overviewOf(service)).upstream.recent;
+      await until(() => service.calls("GET /api/v1/domains") === 1);
+      await staffRead(service, "balance");
+      await staffRead(service, "domains/google.af");
+      service.sandbox.control.setFault("check", { fault: "status-500" });
+      await service.ask("/v1/availability?domain=kabul.af");
+      const calls = service.calls();
+      const quick = { meanMs: 0, p95Ms: 0 };
+      expect(await recent()).toEqual({
+        windowMs: 600_000,
+        operations: [
+          { operation: "check", calls: 1, failed: 1, ...quick },
+          { operation: "quote", calls: 1, failed: 0, ...quick },
+          { operation: "domains", calls: 1, failed: 0, ...quick },
+          { operation: "domain", calls: 1, failed: 0, ...quick },
+          { operation: "balance", calls: 1, failed: 0, ...quick },
+        ],
+      });
+      expect(service.calls()).toBe(calls);
+      service.sandbox.control.clearFaults();
+      await clock.advance(610_000);
+      const later = (await recent()).operations.map(({ operation }) => operation);
+      expect(later).not.toContain("check");
+      expect(later).not.toContain("balance");
+    }));
 
-  test("count each operation's calls and failures, without a call, and forget them after ten minutes", async () => {
-    await until(() => service.calls("GET /api/v1/domains") === 1);
-    await read("/v1/staff/balance");
-    await read("/v1/staff/domains/google.af");
-    service.sandbox.control.setFault("check", { fault: "status-500" });
-    await service.ask("/v1/availability?domain=kabul.af");
-    const calls = service.calls();
-    const quick = { meanMs: 0, p95Ms: 0 };
-    expect(await recent()).toEqual({
-      windowMs: 600_000,
-      operations: [
-        { operation: "check", calls: 1, failed: 1, ...quick },
-        { operation: "quote", calls: 1, failed: 0, ...quick },
-        { operation: "domains", calls: 1, failed: 0, ...quick },
-        { operation: "domain", calls: 1, failed: 0, ...quick },
-        { operation: "balance", calls: 1, failed: 0, ...quick },
-      ],
-    });
-    expect(service.calls()).toBe(calls);
-    service.sandbox.control.clearFaults();
-    await clock.advance(610_000);
-    const later = (await recent()).operations.map(({ operation }) => operation);
-    expect(later).not.toContain("check");
-    expect(later).not.toContain("balance");
-  });
-
-  test("are recorded, one row per minute", async () => {
-    const history = async () => {
-      const answer = await read("/v1/staff/history");
-      matchesDocument(document, "get", "/v1/staff/history", answer);
-      return historyShape.parse(answer.body);
-    };
-    const before = await history();
-    for (let times = 0; times < 4; times += 1) await service.ask("/v1/availability?domain=herat.af");
-    await clock.advance(MINUTE_MS);
-    const after = await history();
-    expect(after.at.length).toBe(before.at.length + 1);
-    expect(Date.parse(after.at.at(-1) ?? "") - Date.parse(after.at.at(-2) ?? "")).toBe(MINUTE_MS);
-    // Whether or not the price list was refreshed in that minute, only one of the four requests cost a call.
-    expect(after.hitRate.at(-1)).toBeGreaterThan(0);
-    expect(after.budget.at(-1)).toBe(997);
-  });
+  test("are recorded, one row per minute", () =>
+    withService({ retail: ONE_PRICE }, async (service, clock) => {
+      const history = async () => {
+        const answer = await staffRead(service, "history");
+        matchesDocument(document, "get", "/v1/staff/history", answer);
+        return historyShape.parse(answer.body);
+      };
+      const before = await history();
+      for (let times = 0; times < 4; times += 1) await service.ask("/v1/availability?domain=herat.af");
+      await clock.advance(MINUTE_MS);
+      const after = await history();
+      expect(after.at.length).toBe(before.at.length + 1);
+      expect(Date.parse(after.at.at(-1) ?? "") - Date.parse(after.at.at(-2) ?? "")).toBe(MINUTE_MS);
+      // Whether or not the price list was refreshed in that minute, only one of the four requests cost a call.
+      expect(after.hitRate.at(-1)).toBeGreaterThan(0);
+      expect(after.budget.at(-1)).toBe(997);
+    }));
 });
 
 test("recent calls have a mean and a 95th percentile, and use bounded memory, which holds the newest of each operation", () => {
@@ -518,6 +497,7 @@ describe("the calendar", () => {
     const reader = `reader:${createHash("sha256").update(STAFF.read).digest("hex")}:read`;
     service = await startService({
       clock: new FakeClock(),
+      retail: SMALL_SHOP,
       env: { STAFF_TOKENS: `${anna.entry},${reader}` },
     });
   });

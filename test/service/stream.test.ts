@@ -1,45 +1,38 @@
 /** A search as an event stream: known results are sent at once, others when quota allows, and nothing is kept for clients that have gone. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { z } from "zod";
 import { openApiDocument } from "../../src/wire/document.js";
+import { availabilityShape, searchShape } from "../../src/wire/visitors.js";
 import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";
-import { CHECK, inTime, problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  CHECK,
+  inTime,
+  problemOf,
+  type Service,
+  startService,
+  until,
+  withService,
+} from "../support/service.js";
 import { overviewOf, purge } from "../support/staff.js";
-
-const resultShape = z.object({
-  domain: z.string(),
-  status: z.string(),
-  retryAfter: z.int().optional(),
-  suggested: z.literal(true).optional(),
-});
 
 /** The domain and status of each result, in the order of the stream. */
 function resultsIn(events: readonly ReadEvent[]): [string, string][] {
   return events
     .filter(({ event }) => event === "result")
-    .map(({ data }) => resultShape.parse(data))
+    .map(({ data }) => availabilityShape.parse(data))
     .map(({ domain, status, suggested }) => [domain, suggested ? `suggested ${status}` : status]);
 }
 
-/** The same, sorted by domain. */
-function sortedResultsIn(events: readonly ReadEvent[]): [string, string][] {
-  return sorted(resultsIn(events));
-}
+const sorted = (results: readonly [string, string][]): [string, string][] =>
+  results.toSorted(([one], [other]) => one.localeCompare(other));
+const sortedResultsIn = (events: readonly ReadEvent[]): [string, string][] => sorted(resultsIn(events));
 
-function sorted(results: readonly [string, string][]): [string, string][] {
-  return results.toSorted(([one], [other]) => one.localeCompare(other));
-}
-
-function domainsOf(events: readonly ReadEvent[]): string[] {
-  return sortedResultsIn(events).map(([domain]) => domain);
-}
-
-function lastIdOf(events: readonly ReadEvent[]): string {
-  return events.findLast(({ id }) => id !== undefined)?.id ?? "";
-}
+const domainsOf = (events: readonly ReadEvent[]): string[] =>
+  sortedResultsIn(events).map(([domain]) => domain);
+const lastIdOf = (events: readonly ReadEvent[]): string =>
+  events.findLast(({ id }) => id !== undefined)?.id ?? "";
 
 const done = (complete: boolean): ReadEvent => ({ id: undefined, event: "done", data: { complete } });
 
@@ -73,7 +66,7 @@ describe("with quota to spare", () => {
     const events = await stream.whole();
     expect(stream.comments()).toBe(1);
     const { body } = await service.ask("/v1/search?q=first-of-all");
-    const { results } = z.object({ results: z.array(z.unknown()) }).parse(body);
+    const { results } = searchShape.parse(body);
     expect(events.slice(0, -1).map(({ data }) => data)).toEqual(expect.arrayContaining(results));
     expect(events).toHaveLength(results.length + 1);
     expect(events.at(-1)).toEqual(done(true));
@@ -87,7 +80,9 @@ describe("with quota to spare", () => {
     service.sandbox.control.setBehaviour({ beforeMs: 200 });
     const events = await (await openTo(service, "q=order&tlds=.af,.net.af,.org.af")).whole();
     service.sandbox.control.setBehaviour({ beforeMs: 0 });
-    const domains = resultsIn(events.filter(({ data }) => !resultShape.safeParse(data).data?.suggested));
+    const domains = resultsIn(
+      events.filter(({ data }) => !availabilityShape.safeParse(data).data?.suggested),
+    );
     expect(domains.map(([domain]) => domain)).toEqual(["order.net.af", "order.org.af", "order.af"]);
   });
 
@@ -165,7 +160,7 @@ describe("with quota to spare", () => {
     ]);
     expect(answer.headers["cache-control"]).toBe("no-store");
     const { body } = await service.ask("/v1/search?q=head-only&only=known");
-    const { results } = z.object({ results: z.array(z.object({ status: z.string() })) }).parse(body);
+    const { results } = searchShape.parse(body);
     expect(results.map(({ status }) => status)).toEqual(Array(4).fill("unknown"));
   });
 
@@ -239,12 +234,12 @@ describe("with quota to spare", () => {
     test("aren't sent if it is available, and aren't part of the JSON answer", async () => {
       expect(resultsIn(await (await openTo(service, "q=kabul")).whole())).toHaveLength(4);
       const { body } = await service.ask("/v1/search?q=bank");
-      expect(z.object({ results: z.array(z.unknown()) }).parse(body).results).toHaveLength(4);
+      expect(searchShape.parse(body).results).toHaveLength(4);
     });
 
     test("aren't repeated to a client that reconnects, and the missing ones still follow", async () => {
       const events = await (await openTo(service, "q=news")).whole();
-      const isSuggested = ({ data }: ReadEvent) => resultShape.safeParse(data).data?.suggested === true;
+      const isSuggested = ({ data }: ReadEvent) => availabilityShape.safeParse(data).data?.suggested === true;
       const first = events.findIndex(isSuggested);
       const before = resultsIn(events.slice(0, first + 1)).map(([domain]) => domain);
       const again = await (
@@ -278,19 +273,13 @@ interface LowQuota {
 }
 
 /** Runs `act` with a service that has one call left of its budget, and gets the others back after `inMs`. */
-async function withLowQuota(
+function withLowQuota(
   inMs: number,
   act: (context: LowQuota) => Promise<void>,
-  more: { readonly retail?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  { retail = FOUR_TLDS, env = {} }: { readonly retail?: string; readonly env?: Record<string, string> } = {},
 ): Promise<void> {
-  const clock = new FakeClock();
-  const service = await startService({
-    clock,
-    retail: more.retail ?? FOUR_TLDS,
-    env: { ...ONE_LEFT, ...more.env },
-  });
-  const streams: OpenStream[] = [];
-  try {
+  return withService({ retail, env: { ...ONE_LEFT, ...env } }, async (service, clock) => {
+    const streams: OpenStream[] = [];
     await service.ask("/v1/search?q=kabul");
     expect(service.calls()).toBe(9);
     await clock.advance(60_000 - inMs);
@@ -306,11 +295,10 @@ async function withLowQuota(
         streams.push(stream);
         return stream;
       },
+    }).finally(() => {
+      for (const stream of streams) stream.hangUp();
     });
-  } finally {
-    for (const stream of streams) stream.hangUp();
-    await service.close();
-  }
+  });
 }
 
 const UNCHECKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
@@ -345,7 +333,7 @@ describe("with little quota", () => {
         ...UNCHECKED.map((domain) => [domain, "unknown"]),
       ]);
       expect(events.at(-1)).toEqual(done(false));
-      const waits = events.slice(0, -1).map(({ data }) => resultShape.parse(data).retryAfter ?? 0);
+      const waits = events.slice(0, -1).map(({ data }) => availabilityShape.parse(data).retryAfter ?? 0);
       await clock.advance(Math.max(...waits) * 1000);
       const before = service.calls(CHECK);
       const stream = await open("q=bank", { "Last-Event-ID": lastIdOf(events) });
@@ -383,13 +371,10 @@ describe("with little quota", () => {
       expect(events.at(-1)).toEqual(done(false));
       await until(() => service.log.some((line) => line.includes('"status":200') && line.includes("search")));
 
-      const other = await startService({ clock: new FakeClock(), retail: FOUR_TLDS });
-      try {
+      await withService({ retail: FOUR_TLDS }, async (other) => {
         const more = await openTo(other, "q=bank", { "Last-Event-ID": lastIdOf(events) });
         expect(domainsOf(await more.whole())).toEqual(UNCHECKED);
-      } finally {
-        await other.close();
-      }
+      });
     }));
 
   test("suggestions that need a call aren't made until there are calls to spare", () =>

@@ -3,14 +3,7 @@ import { writeFileSync } from "node:fs";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type After, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
-import {
-  type Answer,
-  bearer,
-  type Service,
-  type ServiceOptions,
-  startService,
-  temporaryFolder,
-} from "../support/service.js";
+import { type Service, type ServiceOptions, startService, temporaryFolder } from "../support/service.js";
 import { RETAIL, WORLD } from "./shop.js";
 import { upstreamAt } from "../support/upstream.js";
 
@@ -24,31 +17,47 @@ export interface OpenedShop {
   close(): Promise<void>;
 }
 
-export async function openShop(): Promise<OpenedShop> {
-  const clock = new FakeClock();
+interface ShopOptions {
+  readonly clock?: FakeClock;
+  /** Null: the sandbox's own. */
+  readonly world?: string | null;
+  readonly retail?: string;
+  readonly limit?: number;
+  /** Replaces the sandbox's credential, and adds settings. */
+  readonly env?: (sandbox: Sandbox) => Readonly<Record<string, string>>;
+}
+
+export async function openShop({
+  clock = new FakeClock(),
+  world = WORLD,
+  retail = RETAIL,
+  limit = 1000,
+  env = upstreamAt,
+}: ShopOptions = {}): Promise<OpenedShop> {
   const folder = temporaryFolder();
   const configFile = `${folder.path}/world.yaml`;
-  writeFileSync(configFile, WORLD);
+  if (world !== null) writeFileSync(configFile, world);
   const after: After = (delayMs, run) => clock.after(delayMs, run);
-  const rateLimit = { limit: 1000, windowMs: MINUTE_MS };
-  const sandbox = await startSandbox({ configFile, rateLimit, now: () => clock.monotonic(), after });
-  const env = {
-    ...upstreamAt(sandbox),
+  const sandbox = await startSandbox({
+    ...(world !== null && { configFile }),
+    rateLimit: { limit, windowMs: MINUTE_MS },
+    now: () => clock.monotonic(),
+    wall: () => clock.now(),
+    after,
+  });
+  const settings = {
     PROMISE_PRIVATE_KEY: PROMISE_KEY,
     QUOTA_COLD_START: "assume-free",
     STATE_DIR: folder.path,
+    ...env(sandbox),
   };
   return {
     clock,
     sandbox,
-    start: (options = {}) => startService({ clock, at: sandbox, retail: RETAIL, env, ...options }),
+    start: (options = {}) => startService({ clock, at: sandbox, retail, env: settings, ...options }),
     async close() {
       await sandbox.close();
       folder.remove();
     },
   };
-}
-
-export function staffPurge({ ask }: Service, what: string): Promise<Answer> {
-  return ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 }

@@ -1,10 +1,11 @@
 /** What may change between two answers: nothing that is shown or signed contradicts what the upstream has said since. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { z } from "zod";
+import { priceListShape } from "../../src/wire/visitors.js";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
-import { bearer, CHECK, PRICING, problemOf, type Service, startService, until } from "../support/service.js";
-import { MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
+import { bearer, CHECK, PRICING, problemOf, type Service, until, withService } from "../support/service.js";
+import { overviewOf, purge } from "../support/staff.js";
+import { MINUTE_MS, type OpenedShop, openShop } from "./opened-shop.js";
 import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -38,8 +39,8 @@ const pass = async (times: number, stepMs: number): Promise<void> => {
     await service.ask("/livez");
   }
 };
-const priceList = async () => z.object({ asOf: z.string() }).parse((await service.ask("/v1/prices")).body);
-const purge = () => staffPurge(service, "prices");
+const priceList = async () => priceListShape.parse((await service.ask("/v1/prices")).body);
+const purgePrices = () => purge(service, "prices");
 
 describe("when the wholesale price rises", () => {
   beforeEach(async () => {
@@ -63,7 +64,7 @@ describe("when the wholesale price rises", () => {
     const before = await shop().availability("kabul.af");
     expect(before).toMatchObject({ premium: false, price: usd("26.97") });
     sandbox.control.setPrice("demo", priceOf("registration", 2250));
-    await purge();
+    await purgePrices();
     await until(async () => {
       await clock.advance(100);
       return (await shop().quote("registration")).price.amount === "34.75";
@@ -170,12 +171,12 @@ describe("when an answer arrives late", () => {
   test("T4: a quote requested before a purge of the prices is requested again, not kept for an hour", async () => {
     const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
     await clock.advance(1_000);
-    await purge();
+    await purgePrices();
     await clock.advance(100);
     const late = await hold.caught();
     sandbox.control.setPrice("demo", priceOf("renewal", 3000));
     await clock.advance(1_000);
-    await purge();
+    await purgePrices();
     await clock.advance(500);
     late.release();
     await pass(12, 5_000);
@@ -338,10 +339,7 @@ test("a quote that a check contradicts isn't shown as fresh until it has been as
 
 test("a further call that a search needs goes first, but isn't counted as a cart's", async () => {
   const served = async (): Promise<unknown> => {
-    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-    const lane = z.object({ served: z.number() });
-    const shape = z.object({ quota: z.object({ lanes: z.object({ checkout: lane, exact: lane }) }) });
-    const { lanes } = shape.parse(body).quota;
+    const { lanes } = (await overviewOf(service)).quota;
     return [lanes.checkout.served, lanes.exact.served];
   };
   expect(await served()).toEqual([0, 0]);
@@ -349,23 +347,17 @@ test("a further call that a search needs goes first, but isn't counted as a cart
   expect(await served()).toEqual([0, 2]);
 });
 
-test("a premium name has a price under a TLD that isn't sold for one year", async () => {
-  await service.close();
+test("a premium name has a price under a TLD that isn't sold for one year", () => {
   const years = "{ registration: [2, 3], renewal: [1], transfer: [1] }";
-  const three = WORLD.replace('["17.31", "33.00"]', '["17.31", "33.00", "47.00"]');
+  const world = WORLD.replace('["17.31", "33.00"]', '["17.31", "33.00", "47.00"]');
   const retail = RETAIL.replace(/years: \{[^}]*\}/, `years: ${years}`);
-  const sold = await startService({ clock, world: three, retail });
-  try {
+  return withService({ world, retail }, async (sold) => {
     const found = await shopAt(sold).availability("gold.af", 2);
     // 900.00, and what the second year of an ordinary name costs.
     expect(found).toMatchObject({ premium: true, price: usd("1007.26"), stale: false });
-    expect((await shopAt(sold).cart(registration("gold.af", 2))).signed).toEqual([
-      "gold.af registration 1007.26",
-    ]);
-  } finally {
-    await sold.close();
-    service = await opened.start();
-  }
+    const { signed } = await shopAt(sold).cart(registration("gold.af", 2));
+    expect(signed).toEqual(["gold.af registration 1007.26"]);
+  });
 });
 
 describe("when the upstream ignores the term of a check", () => {
@@ -537,7 +529,7 @@ test("the time of an answer is given in whole minutes, rounded down, and isn't i
     await shop().quote("renewal"),
     await priceList(),
   ];
-  const hours = asked.map(({ asOf }) => asOf.slice(0, 13));
+  const hours = asked.map(({ asOf }) => asOf?.slice(0, 13));
   expect(new Set(hours)).toEqual(new Set([new Date(clock.now()).toISOString().slice(0, 13)]));
   expect(service.calls(CHECK) + service.calls(PRICING)).toBe(before);
 });
@@ -561,21 +553,17 @@ describe("when the clock jumps forward, as after a suspension of the machine", (
     expect(await shop().quote("transfer")).toMatchObject({ stale: false });
   });
 
-  test("the quota doesn't count the time, which may not have passed", async () => {
-    const small = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "10" } });
-    const askAll = async (names: readonly string[]): Promise<void> => {
-      const answers = names.map((name) => small.ask(`/v1/availability?domain=${name}.af`));
-      await clock.advance(8_000);
-      await Promise.all(answers);
-    };
-    try {
+  test("the quota doesn't count the time, which may not have passed", () =>
+    withService({ retail: RETAIL, world: WORLD, env: { UPSTREAM_RATE_LIMIT: "10" } }, async (small, time) => {
+      const askAll = async (names: readonly string[]): Promise<void> => {
+        const answers = names.map((name) => small.ask(`/v1/availability?domain=${name}.af`));
+        await time.advance(8_000);
+        await Promise.all(answers);
+      };
       await askAll(Array.from({ length: 10 }, (_, n) => `before-${n}`));
       expect(small.calls()).toBe(7);
-      clock.stepWall(HOUR_MS);
+      time.stepWall(HOUR_MS);
       await askAll(Array.from({ length: 10 }, (_, n) => `after-${n}`));
       expect(small.calls()).toBe(7);
-    } finally {
-      await small.close();
-    }
-  });
+    }));
 });

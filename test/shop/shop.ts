@@ -1,6 +1,6 @@
 /** A small world with round numbers, and a client of the service for visitors with carts. */
 import { type ClientRequest, request } from "node:http";
-import { z } from "zod";
+import { availabilityShape, quoteShape, quotesShape } from "../../src/wire/visitors.js";
 import type { Service } from "../support/service.js";
 import { claimsOf } from "../support/promise.js";
 
@@ -35,34 +35,6 @@ premium: { markupPercent: "10", minMargin: "2.00" }
 
 export const usd = (amount: string) => ({ amount, currency: "USD" });
 
-const money = z.object({ amount: z.string(), currency: z.string() });
-const availabilityShape = z.object({
-  domain: z.string(),
-  status: z.enum(["available", "taken", "unknown"]),
-  premium: z.boolean(),
-  price: money.nullable(),
-  asOf: z.iso.datetime(),
-  stale: z.boolean(),
-});
-const quoteShape = z.object({ price: money, asOf: z.iso.datetime(), stale: z.boolean().default(false) });
-const cartShape = z.object({
-  items: z.array(
-    z.object({
-      domain: z.string(),
-      action: z.string(),
-      price: money.nullable(),
-      status: z.string(),
-      premium: z.boolean().default(false),
-      asOf: z.iso.datetime().nullable().optional(),
-      problem: z
-        .object({ code: z.string(), detail: z.string(), retryAfter: z.int().positive().optional() })
-        .optional(),
-    }),
-  ),
-  total: z.array(money),
-  promise: z.string().nullable(),
-});
-
 export interface CartLine {
   readonly domain: string;
   readonly action: "registration" | "renewal" | "transfer" | "restore";
@@ -85,7 +57,7 @@ export function shopAt({ ask, port }: Pick<Service, "ask" | "port">) {
     async cart(...lines: readonly CartLine[]) {
       const { status, text, body } = await this.post(lines);
       if (status !== 200) throw new Error(`the whole cart was refused: ${text}`);
-      const { items, total, promise } = cartShape.parse(body);
+      const { items, total, promise } = quotesShape.parse(body);
       const signed = promise === null ? [] : claimsOf(promise).items;
       return {
         items,

@@ -6,15 +6,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import * as conditions from "./conditions.js";
-import { inScene } from "./conditions.js";
+import * as incidents from "./incidents.js";
+import { inScene } from "./incidents.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { blocksOf, read } from "../docs/support/markdown.js";
 import { freePort } from "../support/free-port.js";
 import { type Service, temporaryFolder, until } from "../support/service.js";
 import { overviewOf } from "../support/staff.js";
 import { pass, Receiver, SECRET } from "./receiver.js";
-import { HOUR_MS, registration, say, Shop } from "./signing-shop.js";
+import { registration } from "../shop/shop.js";
+import { HOUR_MS, say, Shop } from "./signing-shop.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -36,7 +37,7 @@ const noticesOf = async (service: Service) => (await overviewOf(service)).notice
 
 test("a notice says what is wrong and what to do, with amounts only if NOTIFY_DETAILS=full", () =>
   inScene({ env: { ...receiver.env, NOTIFY_DETAILS: "full" } }, async (scene) => {
-    await conditions.marginLost.cause(scene);
+    await incidents.marginLost.cause(scene);
     await pass(scene.clock, 15_000);
     const notice = receiver.taken.find(({ kind }) => kind === "margin");
     // Without this setting, no notice has an amount: test/staff/alarms.
@@ -57,9 +58,9 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
   inScene({ env: receiver.env }, async (on) => {
     /** The proxy alarm begins and ends. */
     const proxyAlarm = async (): Promise<void> => {
-      await conditions.unknownProxy.cause(on);
+      await incidents.unknownProxy.cause(on);
       await pass(on.clock, 15_000);
-      await conditions.unknownProxy.cure(on);
+      await incidents.unknownProxy.cure(on);
       await pass(on.clock, 75_000);
     };
     const { port } = receiver;
@@ -83,9 +84,9 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
       if (kind === "proxy") response.writeHead(receiver.attempts % 2 ? 500 : 302, { Location: "/elsewhere" });
       response.end();
     };
-    await conditions.unknownProxy.cause(on);
+    await incidents.unknownProxy.cause(on);
     await pass(on.clock, 15_000);
-    await conditions.badPriceFile.cause(on);
+    await incidents.badPriceFile.cause(on);
     await pass(on.clock, 60_000);
     expect([receiver.of("proxy"), receiver.of("price_file")]).toEqual([[], ["begun"]]);
     receiver.answer = accept;
@@ -93,7 +94,7 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
     expect(receiver.of("proxy")).toEqual(["begun"]);
 
     receiver.answer = () => {};
-    await conditions.unknownProxy.cure(on);
+    await incidents.unknownProxy.cure(on);
     await pass(on.clock, 75_000);
     expect((await on.service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
     receiver.answer = accept;
@@ -106,12 +107,12 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
       if (ids.length === 1) response.destroy();
       else response.end();
     };
-    await conditions.badPriceFile.cure(on);
+    await incidents.badPriceFile.cure(on);
     await pass(on.clock, 120_000);
     expect(ids).toEqual([ids[0], ids[0]]);
 
     receiver.answer = (response) => response.writeHead(503).end();
-    await conditions.unknownProxy.cause(on);
+    await incidents.unknownProxy.cause(on);
     await pass(on.clock, 30_000);
     for (let hours = 0; hours < 26; hours += 1) {
       await on.clock.leap(HOUR_MS);
@@ -125,7 +126,7 @@ test("a receiver gets each notice, in order for each kind: after an hour in whic
 
 describe("a line", () => {
   test("that is lost, or not ordered within a day, causes one notice, also across a restart; a cancelled one causes none", async () => {
-    const shop = await new Shop().open("demo", receiver.env);
+    const shop = await Shop.open("demo", receiver.env);
     const lineNotices = (): string[] =>
       receiver.taken.filter(({ kind }) => kind === "promise").map(({ state, text }) => `${state}: ${text}`);
     try {
@@ -140,8 +141,7 @@ describe("a line", () => {
       const lost = "lost: gone.af (registration, 1 year) was signed, but somebody else has the name now.";
       expect(lineNotices()).toEqual([lost]);
       await shop.pass(18 * HOUR_MS, HOUR_MS / 2);
-      await shop.service.close();
-      await shop.start();
+      await shop.restart();
       await shop.pass(HOUR_MS);
       expect(lineNotices().toSorted()).toEqual([
         lost,
@@ -181,15 +181,11 @@ const notifyTest = (env: Record<string, string>) =>
     });
   });
 
-test("npm run notify-test sends one, and says whether it was taken", async () => {
-  expect(await notifyTest(receiver.env)).toBe("0 delivered");
-  expect(receiver.taken).toMatchObject([{ kind: "test", state: "test" }]);
+test("npm run notify-test sends one, and says whether it was taken: the receiver in docs/operations.md mails it, and refuses what isn't signed", async () => {
+  expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so no notices are sent.");
   receiver.answer = (response) => response.writeHead(404).end();
   expect(await notifyTest(receiver.env)).toBe("1 not delivered: status 404");
-  expect(await notifyTest({})).toBe("1 NOTIFY_URL isn't set, so no notices are sent.");
-});
 
-test("the receiver in docs/operations.md mails a notice, and refuses what isn't signed", async () => {
   const folder = temporaryFolder();
   const block = blocksOf(read("docs/operations.md")).find(({ code }) => code.includes("receiver.mjs"));
   writeFileSync(join(folder.path, "receiver.mjs"), block?.code ?? "");

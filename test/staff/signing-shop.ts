@@ -1,14 +1,15 @@
 /** A shop that signs carts at an upstream of the test, whose portal takes orders, and what its staff see. */
 import { expect } from "@jest/globals";
-import { z } from "zod";
-import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { newPromiseKey } from "../../src/retail/promise.js";
+import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { openApiDocument } from "../../src/wire/document.js";
 import { followedCartsShape } from "../../src/wire/staff.js";
+import { quotesShape } from "../../src/wire/visitors.js";
+import { type OpenedShop, openShop } from "../shop/opened-shop.js";
+import type { CartLine } from "../shop/shop.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { claimsOf } from "../support/promise.js";
-import { type Ask, bearer, inTime, type Service, startService, temporaryFolder } from "../support/service.js";
+import { type Ask, bearer, inTime, type Service } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 
 /** Few prices, because all of them are asked for again every hour. */
@@ -23,19 +24,11 @@ export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 const document = openApiDocument({ version: "1.2.3" });
 
-export type Action = "registration" | "renewal" | "transfer" | "restore";
-export interface Item {
-  readonly domain: string;
-  readonly action: Action;
-  readonly years: number;
-}
-export const registration = (domain: string, years = 1): Item => ({ domain, action: "registration", years });
-
-export async function sign(ask: Ask, clock: FakeClock, ...items: Item[]): Promise<string> {
+export async function sign(ask: Ask, clock: FakeClock, ...items: CartLine[]): Promise<string> {
   const { status, body } = await inTime(clock, ask("/v1/quotes", { method: "POST", body: { items } }));
-  const cart = z.object({ promise: z.string() }).parse(body);
-  expect([status, claimsOf(cart.promise).items.length]).toEqual([200, items.length]);
-  return claimsOf(cart.promise).jti;
+  const claims = claimsOf(quotesShape.parse(body).promise ?? "");
+  expect([status, claims.items.length]).toEqual([200, items.length]);
+  return claims.jti;
 }
 
 export async function listed(ask: Ask, query = "") {
@@ -59,46 +52,43 @@ export const say = (ask: Ask, id: string, body: object) =>
 
 /** A shop at an upstream of the test, which can be stopped and started again. */
 export class Shop {
-  readonly clock = new FakeClock(Date.UTC(2026, 2, 20, 9));
-  readonly folder = temporaryFolder();
-  readonly key = newPromiseKey();
-  sandbox!: Sandbox;
-  service!: Service;
-  more: Readonly<Record<string, string>> = {};
+  service: Service;
+  readonly clock: FakeClock;
+  readonly sandbox: Sandbox;
+  readonly #opened: OpenedShop;
 
-  /** `more`: further settings. */
-  async open(reseller = "demo", more: Readonly<Record<string, string>> = {}): Promise<this> {
-    this.more = more;
-    const { clock } = this;
-    this.sandbox = await startSandbox({
-      rateLimit: { limit: 60, windowMs: 60_000 },
-      now: () => clock.monotonic(),
-      wall: () => clock.now(),
-    });
-    await this.start(reseller);
-    return this;
+  private constructor(opened: OpenedShop, service: Service) {
+    this.#opened = opened;
+    this.service = service;
+    ({ clock: this.clock, sandbox: this.sandbox } = opened);
   }
 
-  async start(reseller = "demo"): Promise<void> {
-    this.service = await startService({
-      clock: this.clock,
-      at: this.sandbox,
+  /** `more`: further settings. */
+  static async open(reseller = "demo", more: Readonly<Record<string, string>> = {}): Promise<Shop> {
+    const opened = await openShop({
+      clock: new FakeClock(Date.UTC(2026, 2, 20, 9)),
+      world: null,
       retail: RETAIL,
-      env: {
-        ...upstreamAt(this.sandbox, reseller),
-        QUOTA_COLD_START: "assume-free",
-        PROMISE_PRIVATE_KEY: this.key,
-        STATE_DIR: this.folder.path,
-        UPSTREAM_RATE_LIMIT: "60",
-        ...this.more,
-      },
-      warm: false,
+      limit: 60,
+      env: (sandbox) => ({ ...upstreamAt(sandbox, reseller), UPSTREAM_RATE_LIMIT: "60", ...more }),
     });
-    await this.pass(5 * MINUTE_MS, 15_000);
+    const shop = new Shop(opened, await opened.start({ warm: false }));
+    await shop.#warm();
+    return shop;
+  }
+
+  async restart(): Promise<void> {
+    await this.service.close();
+    this.service = await this.#opened.start({ warm: false });
+    await this.#warm();
+  }
+
+  #warm(): Promise<void> {
+    return this.pass(5 * MINUTE_MS, 15_000);
   }
 
   /** Time passes in leaps, and after each one the answers of the sandbox arrive. */
-  async pass(ms: number, leapMs = 10 * MINUTE_MS): Promise<void> {
+  async pass(ms: number, leapMs = 20 * MINUTE_MS): Promise<void> {
     for (let left = ms; left > 0; left -= leapMs) {
       await this.clock.leap(Math.min(left, leapMs));
       await new Promise((done) => setTimeout(done, 4));
@@ -107,7 +97,7 @@ export class Shop {
   }
 
   /** Names to register are available. */
-  sign(...items: Item[]): Promise<string> {
+  sign(...items: CartLine[]): Promise<string> {
     for (const { domain, action } of items)
       if (action === "registration") this.sandbox.control.setTaken(domain, false);
     return sign(this.service.ask, this.clock, ...items);
@@ -120,7 +110,6 @@ export class Shop {
 
   async close(): Promise<void> {
     await this.service.close();
-    await this.sandbox.close();
-    this.folder.remove();
+    await this.#opened.close();
   }
 }

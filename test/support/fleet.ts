@@ -3,6 +3,7 @@ import { type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.j
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "./fake-clock.js";
 import { type RedisServer, startRedis } from "./redis.js";
+import { SMALL_SHOP } from "./retail.js";
 import { type Service, startService, until } from "./service.js";
 import { upstreamAt } from "./upstream.js";
 
@@ -27,14 +28,20 @@ export interface Fleet {
   stepDown(owner: Replica): Promise<void>;
   /** The lease ends in Redis, as it does six seconds after its last renewal. */
   endLease(): Promise<void>;
+  /** Redis was killed and comes back empty. */
+  restartRedis(): Promise<void>;
   close(): Promise<void>;
 }
 
-const STEP_MS = 250;
+const STEP_MS = 500;
 const realMs = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** Starts `size` replicas with these additional settings, and waits for the first owner and its prices. */
-export async function startFleet(size: number, env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
+/** Starts `size` replicas with these additional settings and price file, and waits for the first owner and its prices. */
+export async function startFleet(
+  size: number,
+  env: Readonly<Record<string, string>> = {},
+  retail = SMALL_SHOP,
+): Promise<Fleet> {
   const clock = new FakeClock();
   const redis = await startRedis();
   const limit = Number(env["UPSTREAM_RATE_LIMIT"] ?? 1000);
@@ -86,13 +93,18 @@ export async function startFleet(size: number, env: Readonly<Record<string, stri
     return found;
   }
 
-  for (let count = 0; count < size; count += 1) {
-    const user = `replica-${count}`;
-    await redis.command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");
+  const users = Array.from({ length: size }, (_, count) => `replica-${count}`);
+  const admitUsers = async (): Promise<void> => {
+    for (const user of users)
+      await redis.command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");
+  };
+  await admitUsers();
+  for (const user of users) {
     const url = redis.url.replace("unix://", `unix://${user}:secret@`);
     const service = await startService({
       clock,
       at: sandbox,
+      retail,
       env: { ...settings, REDIS_URL: url },
       warm: false,
     });
@@ -128,6 +140,10 @@ export async function startFleet(size: number, env: Readonly<Record<string, stri
       const keys = await redis.command("KEYS", "af-storefront:owner:*");
       const names = keys.split("\r\n").filter((line) => /^af-storefront:owner:.* [0-9a-f]{12}$/.test(line));
       for (const name of names) await redis.command("DEL", name);
+    },
+    async restartRedis() {
+      await redis.start();
+      await admitUsers();
     },
     async close() {
       redis.wake();

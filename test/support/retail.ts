@@ -36,3 +36,11 @@ suggestions:
   most: 6
 shop: {}
 `;
+
+/** A shop with few prices, which are known at once and seldom asked for: for tests of anything but prices. */
+export const SMALL_SHOP = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;

@@ -3,22 +3,17 @@
  * service-process.ts. Requests are sent over real sockets, and answers are read completely.
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import supertest from "supertest";
+import type { Response } from "supertest";
 import { z } from "zod";
-import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
 import type { Scope } from "../../src/wire/scopes.js";
-import { readConfig } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
-import { PRESET_NAMES } from "../../packages/sandbox/src/presets.js";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../packages/sandbox/src/sandbox.js";
-import { connectRedis } from "../../src/redis/link.js";
-import { fixedSecret } from "../../src/secret.js";
+import type { Sandbox, SandboxOptions } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "./fake-clock.js";
 import { RETAIL } from "./retail.js";
 import { answersIn, CLOSE, exchange, get } from "./raw.js";
@@ -73,7 +68,7 @@ export interface ServiceOptions<C extends Clock = FakeClock> {
   readonly clock: C;
   /** Overrides the harness's settings. It can be a function of the sandbox. `UPSTREAM_BASE_URL` makes the sandbox a live upstream. */
   readonly env?: Readonly<Record<string, string>> | ((sandbox: Sandbox) => Readonly<Record<string, string>>);
-  /** YAML; by default what the shop of most tests sells, and the shipped files. */
+  /** YAML; by default what the shop of most tests sells, small memories, and the shipped file. */
   readonly retail?: string;
   readonly cache?: string;
   readonly world?: string;
@@ -85,9 +80,6 @@ export interface ServiceOptions<C extends Clock = FakeClock> {
   /** Whether to wait until the price list is known. Default: true. */
   readonly warm?: boolean;
 }
-
-/** `SANDBOX_PRESET=rails` runs every suite against a sandbox with the shapes of that preset. */
-const PRESET = z.enum(PRESET_NAMES).optional().parse(process.env["SANDBOX_PRESET"]);
 
 export const CHECK = "POST /api/v1/domains/check";
 export const PRICING = "POST /api/v1/pricing";
@@ -137,8 +129,31 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
+/** The shipped file with small memories: no test fills large ones, and every start would allocate them. */
+function smallCache(): string {
+  return readFileSync("config/cache.yaml", "utf8").replaceAll(/entries: \d{3,}/g, "entries: 200");
+}
+
 /** Starts the service in this process. Only its clock and the destination of its log are replaced. */
 export async function startService<C extends Clock>(options: ServiceOptions<C>): Promise<Service> {
+  // Only now: half a second would be too long for suites that only want a log or a folder.
+  const [
+    { createApp },
+    { readConfig },
+    { connectRedis },
+    { fixedSecret },
+    { PRESET_NAMES },
+    { startSandbox },
+  ] = await Promise.all([
+    import("../../src/app.js"),
+    import("../../src/config/env.js"),
+    import("../../src/redis/link.js"),
+    import("../../src/secret.js"),
+    import("../../packages/sandbox/src/presets.js"),
+    import("../../packages/sandbox/src/sandbox.js"),
+  ]);
+  // `SANDBOX_PRESET=rails` runs every suite against a sandbox with the shapes of that preset.
+  const preset = z.enum(PRESET_NAMES).optional().parse(process.env["SANDBOX_PRESET"]);
   const { clock } = options;
   const folder = temporaryFolder();
   const fileWith = (name: string, text: string | undefined): Readonly<Record<string, string>> => {
@@ -149,7 +164,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   };
   const files = {
     ...fileWith("RETAIL_CONFIG", options.retail ?? RETAIL),
-    ...fileWith("CACHE_CONFIG", options.cache),
+    ...fileWith("CACHE_CONFIG", options.cache ?? smallCache()),
     ...fileWith("SANDBOX_CONFIG", options.world),
   };
   const tokens = Object.entries(STAFF).map(([scope, token]) => `${scope}:${sha256(token)}:${scope}`);
@@ -163,7 +178,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       rateLimit: { limit, windowMs },
       now: () => clock.monotonic(),
       wall: () => clock.now(),
-      ...(PRESET && { shapes: { preset: PRESET } }),
+      ...(preset && { shapes: { preset } }),
       ...options.sandbox,
     }));
   const result = readConfig(
@@ -252,14 +267,19 @@ function portOf(address: string | AddressInfo | null): number {
   return address.port;
 }
 
+/** The wire itself is tested with raw.ts. */
+const verbOf = z.enum(["get", "head", "post", "put", "patch", "delete", "options"]);
+
 /** Sends requests to a port with supertest, over connections of this agent, and reads each answer as it is. */
 export function asker(port: number, agent: Agent): Ask {
-  const service = supertest(`http://127.0.0.1:${port}`);
+  const loading = import("supertest").then(({ default: supertest }) => supertest(`http://127.0.0.1:${port}`));
   return async (path, { method = "GET", headers = {}, body } = {}) => {
     const { pathname, search } = new URL(path, "http://localhost");
     // supertest would normalize it.
     if (pathname + search !== path && method === "GET") return askAsItIs(port, path, headers);
-    const question = questionOf(service, method, path)
+    const verb = verbOf.parse(method.toLowerCase());
+    const verbs = await loading;
+    const question = verbs[verb](path)
       .agent(agent)
       .redirects(0)
       .ok(() => true)
@@ -286,28 +306,7 @@ async function askAsItIs(
   return answerOf(answer.status, answer.headers, Buffer.from(answer.body, "latin1").toString("utf8"));
 }
 
-function questionOf(service: ReturnType<typeof supertest>, method: string, path: string): supertest.Test {
-  switch (method) {
-    case "GET":
-      return service.get(path);
-    case "HEAD":
-      return service.head(path);
-    case "POST":
-      return service.post(path);
-    case "PUT":
-      return service.put(path);
-    case "PATCH":
-      return service.patch(path);
-    case "DELETE":
-      return service.delete(path);
-    case "OPTIONS":
-      return service.options(path);
-    default:
-      throw new Error(`the wire itself is tested with test/support/raw.ts, not ${method}`);
-  }
-}
-
-function readText(response: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
+function readText(response: Response, done: (error: Error | null, body: unknown) => void): void {
   const chunks: Buffer[] = [];
   response.on("data", (chunk: Buffer) => chunks.push(chunk));
   response.on("end", () => {

@@ -1,6 +1,7 @@
-/** What staff ask of a service. */
+/** What staff, and whoever watches over it, ask of a service. */
 import { expect } from "@jest/globals";
 import { overviewShape } from "../../src/wire/overview.js";
+import { healthShape } from "../../src/wire/service.js";
 import { type Answer, bearer, type Service } from "./service.js";
 
 type Asked = Pick<Service, "ask">;
@@ -11,6 +12,11 @@ export function staffRead({ ask }: Asked, path: string): Promise<Answer> {
 
 export async function overviewOf(service: Asked) {
   return overviewShape.parse((await staffRead(service, "overview")).body);
+}
+
+/** One of the checks that `/health` shows to everyone. */
+export async function healthCheck({ ask }: Asked, check: "upstream" | "quota" | "prices" | "proxy") {
+  return healthShape.parse((await ask("/health")).body).checks[check][0];
 }
 
 /** The number of requests for single names that wait for a call. */

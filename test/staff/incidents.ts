@@ -1,17 +1,17 @@
-/** Conditions that operators are alerted to. Each is really caused, in the sandbox or the service's environment, and then ended. */
+/** What alarms and alerts are for. Each incident is really caused, in the sandbox or the service's environment, and then ended. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeClock } from "../support/fake-clock.js";
 import { RETAIL } from "../support/retail.js";
 import { type RedisServer, startRedis } from "../support/redis-server.js";
 import {
-  bearer,
   inTime,
   type Service,
   type ServiceOptions,
   startService,
   temporaryFolder,
 } from "../support/service.js";
+import { purge, staffRead } from "../support/staff.js";
 
 /** Few prices, because all of them are asked for again every ten minutes. */
 const FEW = RETAIL.replace(
@@ -34,9 +34,12 @@ export type SceneSetup = Partial<Pick<ServiceOptions, "reseller" | "warm">> & {
   readonly withRedis?: boolean;
 };
 
-export interface Condition extends SceneSetup {
+export interface Incident extends SceneSetup {
+  readonly alarm?: { readonly kind: string; readonly text: RegExp };
+  /** Each with the minutes within which it fires. */
+  readonly alerts?: Readonly<Record<string, number>>;
   readonly cause: (scene: Scene) => Promise<void>;
-  /** Runs every minute while the condition lasts. */
+  /** Runs every minute while the incident lasts. */
   readonly meanwhile?: (scene: Scene) => Promise<void>;
   readonly cure: (scene: Scene) => Promise<void>;
 }
@@ -83,24 +86,24 @@ const DEAR = Array.from(
 const requestCart = ({ service, clock }: Scene) =>
   inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
 
-const purgePrices = ({ service }: Scene) =>
-  service.ask("/v1/staff/cache/purge", {
-    method: "POST",
-    headers: bearer("operate"),
-    body: { what: "prices" },
-  });
-
-export const moreVisitorsThanCalls: Condition = {
+export const moreVisitorsThanCalls: Incident = {
+  alarm: { kind: "refused", text: /^In the last minute, visitors were asked to try again later/ },
+  alerts: { StorefrontVisitorsRefused: 12 },
   env: { UPSTREAM_RATE_LIMIT: "13", QUOTA_MAX_WAIT_MS: "100" },
   cause: (scene) => crowd(scene, 25),
   meanwhile: (scene) => crowd(scene, 25),
   cure: ({ clock }) => clock.advance(61_000),
 };
 
-export const upstreamLimits: Condition = {
+export const upstreamLimits: Incident = {
+  // To the minute: a minute from a quarter past is rounded up.
+  alarm: {
+    kind: "paused",
+    text: /^The registry reported that its limit is exceeded\. Calls are paused until 00:\d\d UTC\.$/,
+  },
   cause: async (scene) => {
     scene.service.sandbox.control.setRateLimit({ limit: 1, windowMs: 60_000 });
-    await crowd(scene, 1);
+    await crowd(scene, 2);
   },
   cure: async ({ service, clock }) => {
     service.sandbox.control.setRateLimit({ limit: 1000, windowMs: 60_000 });
@@ -108,7 +111,12 @@ export const upstreamLimits: Condition = {
   },
 };
 
-export const upstreamFails: Condition = {
+export const upstreamFails: Incident = {
+  alarm: {
+    kind: "registry",
+    text: /^The registry keeps failing, so only trial requests are made: .*check/,
+  },
+  alerts: { StorefrontCircuitOpen: 5, StorefrontUpstreamFailing: 17 },
   cause: async (scene) => {
     scene.service.sandbox.control.setFault("all", { fault: "status-503" });
     for (let times = 0; times < 8; times += 1) await crowd(scene, 1);
@@ -119,7 +127,9 @@ export const upstreamFails: Condition = {
   },
 };
 
-export const credentialRefused: Condition = {
+export const credentialRefused: Incident = {
+  alarm: { kind: "credential", text: /^The registry refuses every credential/ },
+  alerts: { StorefrontCredentialRefused: 4 },
   cause: async (scene) => {
     scene.service.sandbox.control.setApiAccess("demo", false);
     await crowd(scene, 1);
@@ -131,7 +141,12 @@ export const credentialRefused: Condition = {
   },
 };
 
-export const badPriceFile: Condition = {
+export const badPriceFile: Incident = {
+  alarm: {
+    kind: "price_file",
+    text: /^The changed price file isn't used: rules\[0\]\.markupPercent: is a bare number/,
+  },
+  alerts: { StorefrontRetailConfigRejected: 3 },
   cause: async ({ file, clock }) => {
     writeFileSync(file, FEW.replace('markupPercent: "25"', "markupPercent: 25"));
     await clock.advance(1_500);
@@ -142,10 +157,12 @@ export const badPriceFile: Condition = {
   },
 };
 
-export const doubtfulPrices: Condition = {
+export const doubtfulPrices: Incident = {
+  alarm: { kind: "doubtful", text: /^\d+ of \d+ prices are doubtful\./ },
+  alerts: { StorefrontPricesDoubtful: 18 },
   cause: async (scene) => {
     scene.service.sandbox.control.setFault("quote", { fault: "status-503" });
-    await purgePrices(scene);
+    await purge(scene.service, "prices");
   },
   cure: async ({ service, clock }) => {
     service.sandbox.control.clearFaults();
@@ -153,19 +170,25 @@ export const doubtfulPrices: Condition = {
   },
 };
 
-export const marginLost: Condition = {
+export const marginLost: Incident = {
+  alarm: {
+    kind: "margin",
+    text: /^1 signed promise has fallen below the minimum price\. Margin lost: \d+\.\d\d USD/,
+  },
+  alerts: { StorefrontMarginLost: 4 },
   cause: async (scene) => {
     const { service, clock } = scene;
     await requestCart(scene);
     for (const price of DEAR) service.sandbox.control.setPrice("demo", price);
-    await purgePrices(scene);
+    await purge(scene.service, "prices");
     await clock.advance(10_000);
   },
   cure: ({ clock }) => clock.advance(15 * 60_000),
 };
 
 /** Missing since startup. */
-export const pricesMissing: Condition = {
+export const pricesMissing: Incident = {
+  alerts: { StorefrontPricesMissing: 18 },
   reseller: "locked",
   warm: false,
   cause: () => Promise.resolve(),
@@ -175,7 +198,8 @@ export const pricesMissing: Condition = {
   },
 };
 
-export const notListening: Condition = {
+export const notListening: Incident = {
+  alerts: { StorefrontDown: 3 },
   cause: async ({ service }) => {
     const closed = new Promise((done) => service.server.close(done));
     service.server.closeAllConnections();
@@ -187,13 +211,16 @@ export const notListening: Condition = {
     }),
 };
 
-export const redisLost: Condition = {
+export const redisLost: Incident = {
+  alarm: { kind: "redis", text: /^Redis can't be reached\./ },
+  alerts: { StorefrontRedisLost: 3 },
   withRedis: true,
   cause: async ({ redis }) => redis?.kill(),
   cure: async ({ redis }) => redis?.start(),
 };
 
-export const redisRefuses: Condition = {
+export const redisRefuses: Incident = {
+  alarm: { kind: "redis", text: /^Redis refuses commands\./ },
   withRedis: true,
   cause: async ({ redis, clock }) => {
     await redis?.command("CONFIG", "SET", "maxmemory", "1");
@@ -210,12 +237,14 @@ async function visits({ service }: Scene, headers: Readonly<Record<string, strin
 }
 const FORWARDED = { "X-Forwarded-For": "192.0.2.1" };
 
-export const unknownProxy: Condition = {
+export const unknownProxy: Incident = {
+  alarm: { kind: "proxy", text: /^More proxies are in front of the service than TRUST_PROXY_HOPS says/ },
   cause: (scene) => visits(scene, FORWARDED),
   cure: (scene) => visits(scene, {}),
 };
 
-export const pastTheProxy: Condition = {
+export const pastTheProxy: Incident = {
+  alarm: { kind: "proxy", text: /^Requests arrive past the proxies that TRUST_PROXY_HOPS expects/ },
   env: { TRUST_PROXY_HOPS: "1" },
   cause: (scene) => visits(scene, {}),
   cure: (scene) => visits(scene, FORWARDED),
@@ -228,7 +257,8 @@ function isPromise(value: unknown): boolean {
 }
 
 /** An internal fault: a built-in function throws. */
-export const signingFails: Condition = {
+export const signingFails: Incident = {
+  alerts: { StorefrontOwnFaults: 4 },
   cause: async (scene) => {
     const value = (...args: readonly unknown[]): unknown => {
       if (isPromise(args[0])) throw new Error("no memory for another promise");
@@ -243,7 +273,7 @@ export const signingFails: Condition = {
   },
 };
 
-const listDomains = ({ service }: Scene) => service.ask("/v1/staff/domains", { headers: bearer("read") });
+const listDomains = ({ service }: Scene) => staffRead(service, "domains");
 /** old-bazaar.af isn't renewed automatically, and expires on 12 June. */
 const onDay =
   (day: string) =>
@@ -257,11 +287,26 @@ const renewed = async (scene: Scene): Promise<void> => {
   await scene.clock.leap(6 * 60_000);
   await listDomains(scene);
 };
-export const expiresSoon: Condition = { cause: onDay("2026-06-08"), cure: renewed };
-export const expired: Condition = { cause: onDay("2026-06-14"), cure: renewed };
+export const expiresSoon: Incident = {
+  alarm: {
+    kind: "expiring",
+    text: /^A domain expires within 7 days without auto-renewal: old-bazaar\.af/,
+  },
+  cause: onDay("2026-06-08"),
+  cure: renewed,
+};
+export const expired: Incident = {
+  alarm: { kind: "expired", text: /^A domain has expired: old-bazaar\.af/ },
+  cause: onDay("2026-06-14"),
+  cure: renewed,
+};
 
 /** Forty orders leave less than what a dearer one costs. */
-export const balanceLow: Condition = {
+export const balanceLow: Incident = {
+  alarm: {
+    kind: "balance",
+    text: /^The account's balance and its credit limit don't cover a typical order\./,
+  },
   cause: async (scene) => {
     const { control } = scene.service.sandbox;
     for (let n = 0; n < 40; n += 1) {
@@ -269,20 +314,21 @@ export const balanceLow: Condition = {
       control.order("demo", { domain: `order-${n}.af`, action: "registration", years: 3 });
     }
     for (const price of DEAR) control.setPrice("demo", price);
-    await purgePrices(scene);
+    await purge(scene.service, "prices");
     await scene.clock.leap(6 * 60_000);
   },
   cure: async (scene) => {
     const { control } = scene.service.sandbox;
     for (const price of DEAR) control.setPrice("demo", { ...price, amountCents: price.amountCents / 9 });
-    await purgePrices(scene);
+    await purge(scene.service, "prices");
     await scene.clock.leap(6 * 60_000);
   },
 };
 
 /** The registry lists a hundred domains at most. Those that another reseller takes over leave the list. */
 const MANY = Array.from({ length: 90 }, (_, n) => `listed-${n}.af`);
-export const listFull: Condition = {
+export const listFull: Incident = {
+  alarm: { kind: "list", text: /^The registry's list is full \(100 domains\)/ },
   cause: async (scene) => {
     const { control } = scene.service.sandbox;
     for (const domain of MANY) {
@@ -301,7 +347,8 @@ export const listFull: Condition = {
 };
 
 /** Pauses of five seconds, which are shorter than visitors may wait. */
-export const longWaits: Condition = {
+export const longWaits: Incident = {
+  alarm: { kind: "waits", text: /^Visitors are waiting a long time for the registry: exact/ },
   cause: async (scene) => {
     const { control } = scene.service.sandbox;
     const pauses = (): number => scene.service.log.filter((line) => line.includes("upstream.limited")).length;
@@ -320,7 +367,8 @@ export const longWaits: Condition = {
 };
 
 /** One markup for everything, from which visitors could calculate what the reseller pays. */
-export const constantMarkup: Condition = {
+export const constantMarkup: Incident = {
+  alarm: { kind: "prices", text: /^Retail is nearly the same multiple of wholesale in all/ },
   cause: async ({ file, clock }) => {
     const rule = 'rules: [{ match: {}, markupPercent: "25", minMargin: "0.50" }]\n';
     writeFileSync(file, FEW.replace(/^rules:[^]*?(?=^premium:)/m, rule));
