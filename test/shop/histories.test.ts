@@ -1,9 +1,10 @@
 /**
  * Random histories of changes, slow answers, outages, restarts and purges, played against one process. Every answer is judged by what the sandbox knows:
- * nothing is untrue for its age, and no line is signed below its floor or under the wrong rule. What counts as evidence: prices-change.test.ts.
+ * nothing is untrue for its age, and no line is signed below its floor, under the wrong rule, or against evidence that had arrived.
  */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { z } from "zod";
+import type { Delivered } from "../../packages/sandbox/src/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import type { Answer, Service } from "../support/service.js";
 import { purge } from "../support/staff.js";
@@ -12,6 +13,8 @@ import { type CartLine, registration, renewal, transfer } from "./shop.js";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 40);
 
+/** A call that arrives at the sandbox so soon after a change may have left before it. */
+const CLOSE_MS = 1_000;
 /** How long it may take to ask for all prices again. */
 const REFRESH_MS = 5_000;
 
@@ -55,6 +58,7 @@ const cart = z.object({ promise: z.string().nullable() });
 
 let opened: OpenedShop;
 let service: Service;
+let restartedAt = 0;
 let repricedAt = 0;
 let truth: Truth = {
   since: 0,
@@ -63,6 +67,7 @@ let truth: Truth = {
   taken: new Set(),
 };
 const truths: Truth[] = [truth];
+const delivered: Delivered[] = [];
 let violations: string[] = [];
 const count = { shown: 0, signed: 0 };
 
@@ -74,6 +79,12 @@ const start = (): Promise<Service> => opened.start({ warm: false });
 beforeAll(async () => {
   opened = await openShop();
   service = await start();
+  const bootedAt = now() - opened.clock.monotonic();
+  opened.sandbox.control.watch((answer) => {
+    const { arrivedMs, decidedMs, deliveredMs } = answer;
+    const times = { arrivedMs: bootedAt + arrivedMs, decidedMs: bootedAt + decidedMs };
+    delivered.push({ ...answer, ...times, deliveredMs: bootedAt + deliveredMs });
+  });
 });
 afterAll(async () => {
   await service.close();
@@ -88,9 +99,56 @@ function during(from: number, to: number): readonly Truth[] {
 function change(what: Partial<Omit<Truth, "since">>): void {
   truth = { ...truth, ...what, since: now() };
   truths.push(truth);
+  for (const old of [truths, delivered]) old.splice(0, Math.max(0, old.length - 1_000));
 }
 
-function judgeShown(name: string, term: Term, body: unknown): void {
+/** What the last check before a moment and those after it said. */
+function costsInChecks(name: string, term: Term, before: number): readonly number[] {
+  const checks = delivered.flatMap((one) =>
+    one.operation === "check" && `${one.fact.domain} registration ${one.fact.years}` === `${name} ${term}`
+      ? [one]
+      : [],
+  );
+  const last = checks.findLast(({ deliveredMs }) => deliveredMs < before && deliveredMs > restartedAt);
+  const known = checks.filter(({ arrivedMs }) => arrivedMs >= (last?.arrivedMs ?? -Infinity));
+  return known.flatMap(({ fact }) => fact.price?.cents ?? []);
+}
+
+/**
+ * Whether an answer has shown, since the last quote for the term, that prices have changed. What differs from an answer older than the last change
+ * doesn't show another one. How soon after a change a call left isn't known, nor what was saved before a restart.
+ */
+function isContradicted(term: Term, price: number, before: number): boolean {
+  const last = new Map<string, { value: string; askedAt: number; shownAt: number }>();
+  let changedAt = -Infinity;
+  let perhapsChangedAt = -Infinity;
+  let shownBy = "";
+  for (const one of delivered) {
+    if (one.operation !== "quote" && one.operation !== "tier") continue;
+    const isTier = one.operation === "tier";
+    const key = isTier ? "tier" : `${one.fact.action} ${one.fact.years}`;
+    const value = String(isTier ? one.fact.current : one.fact.price.cents);
+    if (one.deliveredMs >= before) {
+      if (key === term && retail(Number(value), false) === price) return false;
+      continue;
+    }
+    const known = last.get(key);
+    last.set(key, { value, askedAt: one.arrivedMs, shownAt: one.deliveredMs });
+    if (known === undefined || known.value === value) continue;
+    const isOwn = isTier || key === shownBy;
+    const isLater = known.askedAt > perhapsChangedAt + CLOSE_MS;
+    const isSure = known.shownAt >= restartedAt && (isOwn || isLater);
+    if (isSure) changedAt = one.deliveredMs;
+    if (isOwn || known.askedAt >= perhapsChangedAt) {
+      perhapsChangedAt = one.deliveredMs;
+      shownBy = isSure ? key : "";
+    }
+  }
+  const { askedAt, shownAt } = last.get(term) ?? { askedAt: Infinity, shownAt: Infinity };
+  return shownAt >= restartedAt && askedAt < changedAt && shownAt < changedAt;
+}
+
+function judgeShown(name: string, term: Term, body: unknown, startedAt: number): void {
   const { status, premium, price, asOf, stale } = availability.parse(body);
   count.shown += 1;
   const what = `${name} ${term} ${JSON.stringify(body)}`;
@@ -102,18 +160,38 @@ function judgeShown(name: string, term: Term, body: unknown): void {
   const isTrue = (state: Truth): boolean =>
     (stale || state.premium.has(name) === premium) && retail(costOf(state, name, term), premium) === price;
   if (!states.some(isTrue)) report(`a price that wasn't true: ${what}`);
+  const costs = costsInChecks(name, term, startedAt);
+  if (!stale && !costs.some((cost) => retail(cost, premium) === price))
+    report(`a price that its last check contradicted: ${what}`);
 }
 
-function judgeSigned({ domain, action, years, price }: ReturnType<typeof claimsOf>["items"][number]): void {
+function judgeSigned(
+  { domain, action, years, price }: ReturnType<typeof claimsOf>["items"][number],
+  startedAt: number,
+): void {
   count.signed += 1;
   const term = termOf.parse(`${action} ${years}`);
   const signed = cents.parse(price);
+  const what = `${domain} ${term} for ${signed}`;
   const isRegistration = action === "registration";
   const isRight = (state: Truth): boolean =>
     !(isRegistration && state.taken.has(domain)) &&
     signed === retail(costOf(state, domain, term), isRegistration && state.premium.has(domain));
   if (!during(now() - (isRegistration ? 5_000 : 60_000), now()).some(isRight))
-    report(`signed, but never true: ${domain} ${term} for ${signed}`);
+    report(`signed, but never true: ${what}`);
+  if (isRegistration) {
+    const costs = costsInChecks(domain, term, startedAt);
+    const isOfCheck = costs.some((cost) => signed === retail(cost, true) || signed === retail(cost, false));
+    if (!isOfCheck) report(`signed, but its last check contradicts it: ${what}`);
+    return;
+  }
+  if (!during(startedAt, now()).some(isRight) && isContradicted(term, signed, startedAt))
+    report(`signed against evidence: ${what}`);
+  const check = delivered.findLast((one) => one.operation === "check" && one.fact.domain === domain);
+  if (check?.operation !== "check" || !check.fact.available || check.deliveredMs >= startedAt) return;
+  if (check.deliveredMs < restartedAt || check.arrivedMs < now() - 60_000) return;
+  const wasPremium = during(check.decidedMs, check.decidedMs).every(({ premium }) => premium.has(domain));
+  if (wasPremium) report(`signed at the list price, but known to be premium: ${what}`);
 }
 
 /** Numbers from 0 to 1 that a seed determines (mulberry32). */
@@ -137,10 +215,14 @@ async function play(seed: number): Promise<void> {
   const pending = new Set<Promise<void>>();
 
   /** Goes on without an answer that is held, or that waits for time to pass. */
-  async function ask(made: Promise<Answer>, judge: (body: unknown) => void): Promise<void> {
+  async function ask(
+    made: Promise<Answer>,
+    judge: (body: unknown, startedAt: number) => void,
+  ): Promise<void> {
+    const startedAt = now();
     const answered = made.then(
       ({ status, body }) => {
-        if (status === 200) judge(body);
+        if (status === 200) judge(body, startedAt);
         else if (status === 500) report(`the service failed: ${JSON.stringify(body)}`);
       },
       () => undefined,
@@ -152,16 +234,16 @@ async function play(seed: number): Promise<void> {
     ]);
   }
   const look = (name: string = oneOf(names), years = 1 + below(2)): Promise<void> =>
-    ask(service.ask(`/v1/availability?domain=${name}&years=${years}`), (body) => {
-      judgeShown(name, termOf.parse(`registration ${years}`), body);
+    ask(service.ask(`/v1/availability?domain=${name}&years=${years}`), (body, startedAt) => {
+      judgeShown(name, termOf.parse(`registration ${years}`), body, startedAt);
     });
   const sign = (): Promise<void> => {
     const line = (name: string): CartLine =>
       oneOf([() => registration(name, 1 + below(2)), () => renewal(name), () => transfer(name)])();
     const items = random() < 0.5 ? [line(oneOf(names))] : names.map(line);
-    return ask(service.ask("/v1/quotes", { method: "POST", body: { items } }), (body) => {
+    return ask(service.ask("/v1/quotes", { method: "POST", body: { items } }), (body, startedAt) => {
       const { promise } = cart.parse(body);
-      for (const one of promise === null ? [] : claimsOf(promise).items) judgeSigned(one);
+      for (const one of promise === null ? [] : claimsOf(promise).items) judgeSigned(one, startedAt);
     });
   };
   const askTerm = (): Promise<void> => {
@@ -213,6 +295,7 @@ async function play(seed: number): Promise<void> {
     await service.close();
     await clock.advance(oneOf([0, 1_000, 90_000]));
     if (random() < 0.5) await reprice([oneOf(terms)]);
+    restartedAt = now();
     service = await start();
   };
   const setTier = async (): Promise<void> => {
@@ -255,8 +338,9 @@ async function play(seed: number): Promise<void> {
   // The tier may have been asked only now, so that everything is asked once more.
   for (let tries = 0; tries < 4 && !isRight; tries += 1) {
     await pass(1_000);
+    const startedAt = now();
     const { body } = await service.ask(`/v1/availability?domain=${name}`);
-    judgeShown(name, "registration 1", body);
+    judgeShown(name, "registration 1", body, startedAt);
     const { status, price, stale } = availability.parse(body);
     isRight = !stale && (status !== "available" || price !== null);
   }
