@@ -27,9 +27,12 @@ export function createRecentCalls(clock: Clock) {
     windowMs: WINDOW_MS,
     /** `outcome` is the status of the answer, or an error code. */
     note(operation: Operation, outcome: string, durationMs: number): void {
-      // "Not managed" is an answer, too.
-      const isFailure = outcome !== "200" && !(operation === "domain" && outcome === "404");
-      calls.set(operation, [...recent(operation), { endedAt: clock.monotonic(), durationMs, isFailure }]);
+      // "Not managed" is an answer, too, however an upstream says it.
+      const isAnswer = outcome === "200" || (operation === "domain" && ["403", "404"].includes(outcome));
+      calls.set(operation, [
+        ...recent(operation),
+        { endedAt: clock.monotonic(), durationMs, isFailure: !isAnswer },
+      ]);
     },
     /** One entry for each operation with calls, in the document's order. `failed`: without a usable answer; `p95Ms`: 95 % took at most this long. */
     figures: () =>
