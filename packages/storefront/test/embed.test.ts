@@ -104,6 +104,7 @@ describeWithBrowser("the search element on another website", () => {
 
   test.each([
     ["fa", 'lang="fa-AF" dir="rtl"', "", PHONE, "dark", "رفتن به پرداخت"],
+    ["ps", 'lang="ps" dir="rtl"', "", DESKTOP, "light", "تادیې ته ورشئ"],
     [
       "English on a page from right to left",
       'lang="fa" dir="rtl"',
