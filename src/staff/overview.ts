@@ -120,19 +120,19 @@ export type HealthChecks = Readonly<
   Record<"upstream" | "quota" | "redis" | "prices" | "owner" | "proxy", HealthCheck>
 >;
 
-/** Anyone may ask for the health, without a limit, so prices are looked at only after a change, or a second. */
 const PRICES_EVERY_MS = 1_000;
 
+/** Anyone may ask for the checks, as often as they like, so prices are looked at only after a change, or a second. */
 export function createHealthChecks(parts: ServiceParts): () => HealthChecks {
   const { engine, clock } = parts;
-  let looked = { changes: -1, at: -Infinity, check: pricesCheck(parts) };
+  let last = { changes: -1, lookedAt: -Infinity, check: pricesCheck(parts) };
 
   function pricesNow(): HealthCheck {
     if (parts.owner().role === "follower") return { status: "pass", output: "Known to the owner." };
     const [changes, now] = [engine.changes(), clock.monotonic()];
-    if (changes !== looked.changes || now - looked.at >= PRICES_EVERY_MS)
-      looked = { changes, at: now, check: pricesCheck(parts) };
-    return looked.check;
+    if (changes !== last.changes || now - last.lookedAt >= PRICES_EVERY_MS)
+      last = { changes, lookedAt: now, check: pricesCheck(parts) };
+    return last.check;
   }
 
   return () => ({
