@@ -1,4 +1,4 @@
-/** What staff, and whoever watches over it, ask of a service. */
+/** What staff and monitoring ask of a service. */
 import { expect } from "@jest/globals";
 import { overviewShape } from "../../src/wire/overview.js";
 import { healthShape } from "../../src/wire/service.js";
