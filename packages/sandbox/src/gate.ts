@@ -17,15 +17,12 @@ const REFUSALS = {
   ip_not_allowed: "This address is not on the credential's allowlist",
 };
 
-interface Latency {
+export interface Latency {
   /** Elapses before the request counts, like network latency. */
-  readonly beforeMs: number;
+  readonly beforeMs?: number;
   /** Elapses after the request counted and before the answer. */
-  readonly afterMs: number;
-  /** Up to this much is added at random, separately to each of the two. */
-  readonly jitterMs: number;
+  readonly afterMs?: number;
 }
-export type LatencyChange = { readonly [Part in keyof Latency]?: number | undefined };
 
 /** Calls `run` once after `delayMs`. */
 export type After = (delayMs: number, run: () => void) => void;
@@ -33,7 +30,7 @@ export type After = (delayMs: number, run: () => void) => void;
 /** What the document leaves to the account or doesn't mention. It can change at any time. */
 export interface Behaviour {
   rateLimit: RateLimit;
-  latency: LatencyChange;
+  latency: Latency;
 }
 
 interface GateParts {
@@ -57,8 +54,7 @@ export function createGate({ credentials, faults, behaviour, now, after }: GateP
   const resellers = new WeakMap<Response, Reseller>();
   let unknownKeys = 0;
 
-  async function delay(ms = 0): Promise<void> {
-    const delayMs = ms + Math.random() * (behaviour.latency.jitterMs ?? 0);
+  async function delay(delayMs = 0): Promise<void> {
     if (delayMs > 0) await new Promise<void>((resolve) => after(delayMs, resolve));
   }
 

@@ -2,7 +2,7 @@
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
 import { Failure, PortalError } from "./facts.js";
 import type { FaultRequest, Faults, Target } from "./faults.js";
-import type { After, Behaviour, LatencyChange } from "./gate.js";
+import type { After, Behaviour, Latency } from "./gate.js";
 import type { Hold, HoldRequest, Holds, Watcher } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
 import type { PriceKey } from "./prices.js";
@@ -159,7 +159,7 @@ export function createPortal(parts: PortalParts) {
     holds: (): readonly Hold[] => holds.active(),
     /** Calls the watcher for every answer that is sent unchanged to a connected caller; returns a function that stops it. */
     watch: (watcher: Watcher) => holds.watch(watcher),
-    setBehaviour: (latency: LatencyChange): void => {
+    setBehaviour: (latency: Latency): void => {
       behaviour.latency = { ...behaviour.latency, ...latency };
     },
     setRateLimit: (rateLimit: RateLimit): void => {

@@ -7,7 +7,7 @@ import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
 import { Failure } from "./facts.js";
 import { Faults } from "./faults.js";
-import { type After, type Behaviour, createGate, type LatencyChange } from "./gate.js";
+import { type After, type Behaviour, createGate } from "./gate.js";
 import { Holds } from "./holds.js";
 import { listen } from "./listener.js";
 import { type Control, createPortal, type Stats } from "./portal.js";
@@ -41,7 +41,6 @@ export interface SandboxOptions {
   readonly wall?: (() => number) | undefined;
   /** The timers of the same clock, for latency and queued orders. Faults always use real time. Default: real time. */
   readonly after?: After | undefined;
-  readonly latency?: LatencyChange | undefined;
   /** A choice for the open points, or custom shapes. Default: as configured. */
   readonly shapes?: ShapeChoice | Shapes | undefined;
 }
@@ -71,7 +70,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const world = new World(config, new Date());
   const behaviour: Behaviour = {
     rateLimit: options.rateLimit ?? config.rateLimit,
-    latency: options.latency ?? {},
+    latency: {},
   };
   const credentials = new Credentials();
   const first = new Map(
