@@ -46,7 +46,9 @@ export function createLog(level: LogLevel): ProcessLog {
 
   function write(logger: winston.Logger, lineLevel: LogLevel, event: string, fields?: LogFields): void {
     if (process.stdout.writableLength <= MAX_BUFFERED_BYTES) {
-      logger.log({ ...idsOfLine(), ...fields, level: lineLevel, message: event });
+      const ids = currentIds();
+      const [requestId, traceId] = [ids?.requestId, ids?.trace?.id];
+      logger.log({ requestId, traceId, ...fields, level: lineLevel, message: event });
       return;
     }
     if (dropped === 0) process.stdout.once("drain", reportDropped);
@@ -74,12 +76,6 @@ export function createLog(level: LogLevel): ProcessLog {
         });
       }),
   };
-}
-
-function idsOfLine(): LogFields {
-  const ids = currentIds();
-  if (ids === null) return {};
-  return { requestId: ids.requestId, ...(ids.trace && { traceId: ids.trace.id }) };
 }
 
 const { combine, timestamp, printf } = winston.format;

@@ -25,8 +25,9 @@ interface LineSettings {
   readonly mayCall: () => boolean;
 }
 
-/** The reason if a call wasn't made because nobody waited for it any more. */
+/** The reasons if a call wasn't made because nobody waited for it any more, or it had become useless. */
 const GONE = new Error("nobody waits for this call any more");
+export const WITHDRAWN = new Error("this call has become useless");
 
 /** The part of the budget that must be free before background work takes any. */
 const LEFT_FREE = 0.4;
@@ -104,6 +105,11 @@ export class Line {
     this.#serve();
   }
 
+  /** Removes the requests that have become useless, because they would use up the slots of others. They reject with `WITHDRAWN`. */
+  withdrawUseless(): void {
+    for (const waiter of this.#waiting) if (!waiter.request.isUseful()) this.#leave(waiter, WITHDRAWN);
+  }
+
   snapshot() {
     const { limit, budget, windowMs } = this.#table;
     const now = this.#now;
@@ -150,17 +156,19 @@ export class Line {
 
   async #run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
     if (this.#closed) throw shuttingDown();
-    if (request.signal.aborted) throw GONE;
-    if (!this.#settings.mayCall()) throw unavailable();
+    const obstacle = this.#obstacle(request);
+    if (obstacle !== null) throw obstacle;
     const ticket = this.#tickets.of(request.ask.client, request.queryKey, request.maxWaitMs, this.#now);
     const slot = await this.#slotFor(request, ticket);
     const end = (outcome: Outcome): void => {
       this.#table.settle(slot, outcome);
       this.#serve();
     };
-    if (request.signal.aborted || !this.#settings.mayCall()) {
+    // A call that is started in the same turn may have made this one useless.
+    const late = this.#obstacle(request);
+    if (late !== null) {
       end("unsent");
-      throw request.signal.aborted ? GONE : unavailable();
+      throw late;
     }
     try {
       const value = await call({
@@ -178,9 +186,16 @@ export class Line {
     }
   }
 
+  /** Why the call can't be made now, whatever the quota. */
+  #obstacle({ ask, isUseful }: QuotaRequest): Error | null {
+    if (ask.signal.aborted) return GONE;
+    if (!this.#settings.mayCall()) return unavailable();
+    return isUseful() ? null : WITHDRAWN;
+  }
+
   /** Resolves with a slot when it's the request's turn. */
   async #slotFor(request: QuotaRequest, ticket: Ticket): Promise<SlotId> {
-    const { ask, signal, maxWaitMs } = request;
+    const { ask, maxWaitMs } = request;
     const since = this.#now;
     const isEarly = this.#tickets.isEarly(ticket, since);
     if (isEarly && this.#visitors().length > 0) throw this.#refuse(request, ticket, "busy");
@@ -189,25 +204,29 @@ export class Line {
     ticket.waits = true;
     return await new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        this.#figures.left(ask.lane);
-        this.#fail(waiter, () => GONE);
+        this.#leave(waiter, GONE);
       };
       const onDeadline = (): void => {
         this.#refuseWaiting(waiter);
       };
       const cancelDeadline = maxWaitMs === Infinity ? null : this.#clock.after(maxWaitMs, onDeadline);
       const end = (result: SlotId | Error): void => {
-        signal.removeEventListener("abort", onAbort);
+        ask.signal.removeEventListener("abort", onAbort);
         cancelDeadline?.();
         if (typeof result === "number") resolve(result);
         else reject(result);
       };
       const waiter: Waiter = { request, ticket, since, used, end };
-      signal.addEventListener("abort", onAbort, { once: true });
+      ask.signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
       this.#refuseHopeless(waiter, since);
       this.#serve();
     });
+  }
+
+  #leave(waiter: Waiter, why: Error): void {
+    this.#figures.left(waiter.request.ask.lane);
+    this.#fail(waiter, () => why);
   }
 
   /** A waiting request leaves without a call: it has spent nothing, and a place stays for its holder for a moment. */

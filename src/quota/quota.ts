@@ -23,8 +23,8 @@ export interface QuotaRequest {
   readonly ask: Ask;
   /** How long it may wait in this line; Infinity for background work. */
   readonly maxWaitMs: number;
-  /** Aborted when the call isn't wanted any more. */
-  readonly signal: AbortSignal;
+  /** Whether the call is still of use; asked at `withdrawUseless`, and before it starts. */
+  readonly isUseful: () => boolean;
   /** Opaque key of the upstream query. */
   readonly queryKey: string;
   /** The upstream's operation; it may be paused while others aren't. */

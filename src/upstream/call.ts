@@ -6,7 +6,7 @@ import { type Answered, type Clock, createStamps, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Quota } from "../quota/line.js";
+import { type Quota, WITHDRAWN } from "../quota/line.js";
 import type { Ask, Permit } from "../quota/quota.js";
 import { createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Reception } from "./credentials.js";
@@ -50,11 +50,14 @@ export interface Caller {
   readonly trials: Trials;
 }
 
+/** What a caller needs of a quota. */
+export type CallQuota = Pick<Quota, "run" | "pause" | "withdrawUseless">;
+
 export interface CallerSettings {
   readonly transport: Transport;
   readonly readReply: ReplyReader;
   readonly credentials: Credentials;
-  readonly quotaOf: (credential: Credential) => Promise<Quota>;
+  readonly quotaOf: (credential: Credential) => Promise<CallQuota>;
   readonly timeoutMs: number;
   /** The quota's window. */
   readonly windowMs: number;
@@ -78,8 +81,8 @@ export function createCaller(settings: CallerSettings): Caller {
     log,
     halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, settings.windowMs / 2),
   });
-  /** Calls in the line: each function removes its call if that has become useless, because it would use up the slots of others. */
-  const waiting = new Set<() => void>();
+  /** By the fingerprint of their credential. */
+  const quotas = new Map<string, CallQuota>();
   const onFailure: (() => void)[] = [];
   let lastSuccessAt: number | null = null;
   let lastFailureAt: number | null = null;
@@ -124,33 +127,17 @@ export function createCaller(settings: CallerSettings): Caller {
     const isUseful = (): boolean =>
       circuit.rejection(isBackground(ask)) === null && credentials.admits(credential);
     const quota = await settings.quotaOf(credential);
-    if (!isUseful()) return "withdrawn";
+    quotas.set(credential.fingerprint, quota);
     const maxWaitMs = Math.max(0, ask.waitUntilAt - clock.monotonic());
-    const end = new AbortController();
-    const leave = (): void => {
-      end.abort();
-    };
-    const leaveIfUseless = (): void => {
-      if (!isUseful()) leave();
-    };
-    ask.signal.addEventListener("abort", leave, { once: true });
-    if (ask.signal.aborted) leave();
-    waiting.add(leaveIfUseless);
-    let isStarted = false;
+    const { operation, method, path, body = null } = request;
+    const queryKey = `${method} ${path} ${JSON.stringify(body)}`;
     try {
-      const { operation, method, path, body = null } = request;
-      const queryKey = `${method} ${path} ${JSON.stringify(body)}`;
-      return await quota.run({ ask, maxWaitMs, signal: end.signal, operation, queryKey }, (permit) => {
-        isStarted = true;
-        waiting.delete(leaveIfUseless);
-        return send(ask, request, credential, quota, permit);
-      });
+      return await quota.run({ ask, maxWaitMs, isUseful, operation, queryKey }, (permit) =>
+        send(ask, request, credential, quota, permit),
+      );
     } catch (error) {
-      if (!isStarted && end.signal.aborted && !ask.signal.aborted) return "withdrawn";
+      if (error === WITHDRAWN) return "withdrawn";
       throw error;
-    } finally {
-      waiting.delete(leaveIfUseless);
-      ask.signal.removeEventListener("abort", leave);
     }
   }
 
@@ -159,7 +146,7 @@ export function createCaller(settings: CallerSettings): Caller {
     ask: Ask,
     request: Call<T>,
     credential: Credential,
-    quota: Quota,
+    quota: CallQuota,
     permit: Permit,
   ): Promise<Result<T> | "withdrawn"> {
     const { operation } = request;
@@ -170,7 +157,7 @@ export function createCaller(settings: CallerSettings): Caller {
       return "withdrawn";
     }
     const endUse = credentials.begin(credential);
-    leaveUseless();
+    withdrawUseless();
     const askedAt = stamp();
     let outcome: Outcome = "inconclusive";
     let reception: Reception = "unknown";
@@ -230,12 +217,12 @@ export function createCaller(settings: CallerSettings): Caller {
         log.error("upstream.credential.refused", { credential: fingerprint, role, status });
       endCall(outcome);
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
-      leaveUseless();
+      withdrawUseless();
     }
   }
 
-  function leaveUseless(): void {
-    for (const leaveIfUseless of waiting) leaveIfUseless();
+  function withdrawUseless(): void {
+    for (const quota of quotas.values()) quota.withdrawUseless();
   }
 
   function noteFailure(operation: Operation, { code, detail }: ServiceError, askedAt: number): void {

@@ -226,12 +226,8 @@ describe("a revoked credential", () => {
     const { upstream } = bench({
       standby: true,
       quotaOf: () => ({
-        isContested: () => false,
-        backgroundRoomInMs: () => 0,
-        hasSpare: () => true,
         pause: () => {},
-        close: () => Promise.reject(new Error("unused")),
-        snapshot: () => quota.snapshot(),
+        withdrawUseless: () => {},
         run(asked, call) {
           maxWaitsMs.push(asked.maxWaitMs);
           return call({ isValid: () => true, answered: () => {}, refusal: () => limited });

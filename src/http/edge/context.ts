@@ -35,7 +35,7 @@ class RequestContext {
   /** Whether this request has been charged to its client's cold limit, or why it was refused. */
   cold: "charged" | ServiceError | null = null;
   readonly #address: string;
-  readonly #hangUp = new AbortController();
+  #hangUp: AbortController | null = null;
   #client: string | null = null;
 
   constructor(request: Request, clock: Clock) {
@@ -43,7 +43,6 @@ class RequestContext {
     this.ids = { requestId: requestId(request), trace: traceIn(request.headers.traceparent) };
     this.method = request.method;
     this.#address = addressOf(request);
-    setMaxListeners(MAX_LISTENERS, this.#hangUp.signal);
   }
 
   get id(): string {
@@ -63,11 +62,20 @@ class RequestContext {
 
   /** Aborted when the client disconnects before its answer is complete. */
   get signal(): AbortSignal {
-    return this.#hangUp.signal;
+    return this.#controller().signal;
   }
 
   hangUp(): void {
-    this.#hangUp.abort();
+    this.#controller().abort();
+  }
+
+  /** Created when first asked for, because most requests never wait. */
+  #controller(): AbortController {
+    if (this.#hangUp === null) {
+      this.#hangUp = new AbortController();
+      setMaxListeners(MAX_LISTENERS, this.#hangUp.signal);
+    }
+    return this.#hangUp;
   }
 }
 

@@ -15,15 +15,15 @@ export function ask({
   client = "a",
   network,
   completes,
+  signal = new AbortController().signal,
   ...request
 }: TestRequest = {}): QuotaRequest {
-  const { signal = new AbortController().signal } = request;
   return {
     ask: { lane, client, network, completes, waitUntilAt: Infinity, signal },
     queryKey: "q",
     operation: "check",
     maxWaitMs: 8000,
-    signal,
+    isUseful: () => true,
     ...request,
   };
 }

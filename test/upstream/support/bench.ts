@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "../../../src/clock.js";
 import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
 import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
-import type { Quota } from "../../../src/quota/line.js";
+import type { CallQuota } from "../../../src/upstream/call.js";
 import type { Ask } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { createCredentials, type Credential, type Credentials } from "../../../src/upstream/credentials.js";
@@ -53,7 +53,7 @@ export interface BenchSettings {
   /** Default: ACTIVE. */
   readonly credential?: { readonly key: string; readonly secret: string };
   /** Default: one that allows every call. */
-  readonly quotaOf?: (credential: Pick<Credential, "role">) => Quota;
+  readonly quotaOf?: (credential: Pick<Credential, "role">) => CallQuota;
 }
 
 export function createBench({
@@ -68,10 +68,10 @@ export function createBench({
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
   const credentials = createCredentials(source(credential), standby ? source(STANDBY) : null, clock);
-  const quota: Pick<Quota, "run" | "pause"> = {
-    run({ signal }, call) {
+  const quota: CallQuota = {
+    run({ ask }, call) {
       return Promise.resolve().then(() => {
-        if (signal.aborted) throw new Error("the call was withdrawn");
+        if (ask.signal.aborted) throw new Error("the call was withdrawn");
         const slot = answered.push(false) - 1;
         return call({
           isValid: () => true,
@@ -88,21 +88,14 @@ export function createBench({
     pause(_operation, forMs) {
       pausesMs.push(forMs);
     },
+    withdrawUseless() {},
   };
   const upstream = createUpstream({
     baseUrl,
     timeoutMs,
     windowMs: 60_000,
     credentials,
-    quotaOf: async (credential) =>
-      quotaOf?.(credential) ?? {
-        ...quota,
-        isContested: () => false,
-        backgroundRoomInMs: () => 0,
-        hasSpare: () => true,
-        snapshot: unused,
-        close: unused,
-      },
+    quotaOf: async (credential) => quotaOf?.(credential) ?? quota,
     clock,
     log: recordingLog(lines),
     onCall: () => {},
@@ -112,10 +105,6 @@ export function createBench({
 
 function source({ key, secret }: { readonly key: string; readonly secret: string }) {
   return { key: fixedSecret(key), secret: fixedSecret(secret) };
-}
-
-function unused(): never {
-  throw new Error("the client must not call this");
 }
 
 function recordingLog(lines: string[]): Log {
