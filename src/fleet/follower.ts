@@ -11,7 +11,7 @@ import type { Clock } from "../clock.js";
 import { PROBLEMS, ServiceError, unavailable } from "../errors.js";
 import { addressOf, wasHandedOn } from "../http/edge/client.js";
 import { CLIENT_FIELDS, FRESH_FOR, isNotModified, isPublic } from "../http/edge/answers.js";
-import type { Fleet, Member } from "./lease.js";
+import { type Fleet, type Member, NEXT_OWNER_WITHIN_MS } from "./lease.js";
 
 /** The token of the replica that a request is handed on to, and the visitor's address. */
 const TOKEN = "x-storefront-handed-on";
@@ -21,7 +21,7 @@ const ADDRESS = "x-storefront-client";
 const REPEATED_MS = 1_000;
 const MAX_REPEATED = 5_000;
 const CONNECT_TIMEOUT_MS = 1_000;
-/** By then there is usually another owner, or the same one again. */
+/** By then the owner is usually known, after an orderly change or an outage of Redis. */
 const RETRY_MS = 3_000;
 
 /** Fields that concern one connection (RFC 9110, section 7.6.1), or this replica alone. */
@@ -171,19 +171,21 @@ export function createFollower(
         return next(unavailable(RETRY_MS));
       }
       if (repeat(request, response, REPEATED_MS)) return;
-      const fail = (): void => {
+      const fail = (retryAfterMs: number): void => {
         hasReached = false;
         if (response.headersSent) response.destroy();
-        else next(unavailable(RETRY_MS));
+        else next(unavailable(retryAfterMs));
       };
       const owner = fleet.owner();
-      if (owner === null) return isFormerOwner && request.method === "GET" ? next() : fail();
+      if (owner === null) return isFormerOwner && request.method === "GET" ? next() : fail(RETRY_MS);
       const outgoing = forward(owner, addressOf(request), request, response);
-      outgoing.on("error", fail);
+      outgoing.on("error", () => {
+        fail(fleet.owner()?.id === owner.id ? NEXT_OWNER_WITHIN_MS : RETRY_MS);
+      });
       outgoing.on("response", (answer) => {
         if (answer.headers[TOKEN] !== undefined) {
           answer.resume();
-          return fail();
+          return fail(RETRY_MS);
         }
         hasReached = true;
         relay(request, response, answer);

@@ -25,6 +25,8 @@ const RIGHT_MS = 4_000;
 const RENEW_MS = 1_500;
 /** A lease that is gone without a note is taken at once by its last owner, and by others only when it has been missing for this long. */
 const MISSING_MS = 3_000;
+/** If its owner is lost, a lease has another one by then. */
+export const NEXT_OWNER_WITHIN_MS = LEASE_MS + MISSING_MS + 2 * RENEW_MS;
 /** An older note is no note, because the times in it are no longer exact. */
 const NOTE_MS = 10_000;
 

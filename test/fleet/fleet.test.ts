@@ -236,6 +236,21 @@ describeWithRedis("a fleet", () => {
     expect(rejected()).toBe(0);
   });
 
+  test("tells a visitor by when there is another owner if its owner is lost", async () => {
+    fleet = await startFleet(2);
+    const lost = await fleet.owner();
+    const follower = followerOf(lost);
+    await lost.cutOff();
+    lost.server.close();
+    lost.server.closeAllConnections();
+    const { code, retryAfter = 0 } = problemOf(await asked(follower, availability("new-at-the-loss")));
+    expect(code).toBe("unavailable");
+    await fleet.pass(6_000);
+    await fleet.endLease();
+    await fleet.pass(retryAfter * 1000 - 6_000);
+    expect(problemOf(await follower.ask(availability("new-at-the-loss"))).code).toBe("quota_exhausted");
+  });
+
   test("without Redis makes no call after four seconds, answers what is known, and goes on within seconds after its return", async () => {
     fleet = await startFleet(2, SMALL);
     const owner = await fleet.owner();
