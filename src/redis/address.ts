@@ -5,7 +5,7 @@ interface RedisEndpoint {
   readonly port: number;
 }
 
-export interface RedisAddress {
+interface RedisAddress {
   /** A host, a socket, or the sentinels of a named Redis. */
   readonly at:
     | RedisEndpoint

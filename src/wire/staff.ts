@@ -37,7 +37,7 @@ export const signedMoneyShape = z
   .describe("An exact amount that can be negative.");
 
 const WHOLESALE = { amount: "18.00", currency: "USD" };
-export const wholesaleShape = moneyShape.meta({ example: WHOLESALE });
+const wholesaleShape = moneyShape.meta({ example: WHOLESALE });
 
 export const domainRecordShape = z
   .strictObject(record)

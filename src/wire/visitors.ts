@@ -5,7 +5,7 @@ import { ACTIONS } from "../upstream/contract.js";
 
 /** What makes an example in the document, where the first of several values or the smallest number wouldn't do. */
 export const dateTime = z.iso.datetime().meta({ example: "2026-03-01T09:30:00.000Z" });
-export const minute = dateTime.describe("A whole minute, rounded down.");
+const minute = dateTime.describe("A whole minute, rounded down.");
 export const count = z.int().min(0).meta({ example: 12 });
 export const domain = z.string().meta({ example: "kabul.af" });
 const MAX_YEARS = 10;
