@@ -1,4 +1,7 @@
-/** `npm run mutate [-- --mutate src/FILE.ts]`: changes these modules in thousands of small ways, and prints each change that no test notices. */
+/**
+ * `npm run mutate [-- --mutate src/FILE.ts]`: changes these modules in thousands of small ways, and prints each change that no test notices. CI doesn't run
+ * it, so npm fetches Stryker when it is first used.
+ */
 export default {
   mutate: [
     "src/facts/price-changes.ts",
