@@ -375,7 +375,7 @@ const UNFINISHED_CART =
 describe("stopping", () => {
   test("serves everything for DRAIN_MS, so that balancers can notice, then finishes what is in flight and accepts nothing new", async () => {
     const { sandbox, env } = await here.upstream();
-    const service = here.start({ ...env, NODE_ENV: "production", DRAIN_MS: "1000" });
+    const service = here.start({ ...env, NODE_ENV: "production", DRAIN_MS: "1500" });
     await service.listening;
     await until(() => callsOf(sandbox) >= 3, "the last startup call");
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
