@@ -5,7 +5,8 @@ export class BoundedMap<K extends string, V extends number | string | object> {
   readonly #entries: LRUCache<K, V>;
 
   constructor(max: number) {
-    this.#entries = new LRUCache({ max });
+    // Given as `max`, memory for all of them would be allocated at once.
+    this.#entries = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
   }
 
   get(key: K): V | undefined {

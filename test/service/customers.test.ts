@@ -1,6 +1,6 @@
 /** What customers see of their own domains, and that they see nobody else's; and what they, staff and visitors see of records that upstreams really send. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { writeFileSync } from "node:fs";
+import { renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
@@ -297,7 +297,7 @@ test("without a way to verify tokens, the customer endpoints don't exist", () =>
     }
   }));
 
-test("a secret replaced in its file takes effect within a second, unless it is too short", async () => {
+test("a secret replaced in its file, also through symbolic links as in Kubernetes, takes effect within a second, unless it is too short", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "secret");
   writeFileSync(file, `${SECRET}\n`);
@@ -305,12 +305,17 @@ test("a secret replaced in its file takes effect within a second, unless it is t
     const statusFor = async (secret: string) =>
       (await service.ask("/v1/me/domains", asCustomer(await signToken(claimsAt(clock), { secret })))).status;
     expect(await statusFor(SECRET)).toBe(200);
-    writeFileSync(file, `${SECRET}-new\n`);
+    writeFileSync(file, `${SECRET}-new\r\n`);
     await clock.advance(1000);
     expect([await statusFor(SECRET), await statusFor(`${SECRET}-new`)]).toEqual([401, 200]);
     writeFileSync(file, "short\n");
     await clock.advance(1000);
     expect([await statusFor("short"), await statusFor(`${SECRET}-new`)]).toEqual([401, 200]);
+    writeFileSync(join(folder.path, "last"), `${SECRET}-last`);
+    symlinkSync("last", `${file}.link`);
+    renameSync(`${file}.link`, file);
+    await clock.advance(1000);
+    expect([await statusFor(`${SECRET}-new`), await statusFor(`${SECRET}-last`)]).toEqual([401, 200]);
   });
   folder.remove();
 });

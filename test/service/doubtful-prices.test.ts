@@ -4,6 +4,7 @@ import { z } from "zod";
 import { staffPricesShape } from "../../src/wire/staff.js";
 import { quotesShape } from "../../src/wire/visitors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
+import { usd } from "../shop/shop.js";
 import { healthCheck, purge, staffRead } from "../support/staff.js";
 import {
   bearer,
@@ -45,6 +46,17 @@ function inShop(
   });
 }
 
+const timesOf = ({ log }: Service, event: string): number =>
+  log.filter((line) => line.includes(`"event":"${event}"`)).length;
+const eventually = (
+  clock: FakeClock,
+  condition: () => boolean | Promise<boolean>,
+  what?: string,
+): Promise<void> =>
+  until(async () => {
+    await clock.advance(5_000);
+    return condition();
+  }, what);
 const pricesOf = async (service: Service) =>
   staffPricesShape.parse((await staffRead(service, "prices")).body);
 
@@ -64,7 +76,6 @@ async function cart(service: Service, clock: FakeClock, domain: string, action: 
   return { price: items[0]?.price ?? null, promise };
 }
 const UNSIGNED = { price: null, promise: null };
-const usd = (amount: string) => ({ amount, currency: "USD" });
 
 describe("a name with a sign of premium beside the ordinary price", () => {
   /** One of each kind, and whether the name is shown as premium. */
@@ -204,10 +215,7 @@ describe("a total below that of a shorter term", () => {
       const seen = await service.ask("/v1/staff/prices", { headers: bearer("read") });
       expect(seen.text).toContain("isn't above that of a shorter term");
       await setPrices(9001);
-      await until(async () => {
-        await clock.advance(5_000);
-        return (await terms()).length === 5;
-      }, "the new prices");
+      await eventually(clock, async () => (await terms()).length === 5, "the new prices");
     });
   });
 });
@@ -216,17 +224,9 @@ describe("a price in a currency that the known prices don't have", () => {
   const retailWith = (rates: string): string => `${retail}rates: ${rates}\n`;
   const answersInEuro = ({ sandbox }: Service, operation: "check" | "quote"): void =>
     sandbox.control.setFault(operation, { fault: "currency-other" });
-  const timesOf = ({ log }: Service, event: string): number =>
-    log.filter((line) => line.includes(`"event":"${event}"`)).length;
   const currencies = async (service: Service): Promise<readonly string[]> => [
     ...new Set((await pricesOf(service)).prices.map(({ wholesale }) => wholesale.currency)),
   ];
-  const eventually = (clock: FakeClock, condition: () => boolean | Promise<boolean>): Promise<void> =>
-    until(async () => {
-      await clock.advance(5_000);
-      return condition();
-    });
-
   test("and no rate, is a contract violation in a check or quote, and leaves nothing behind", async () => {
     await inShop(async ({ service, clock }) => {
       const before = (await service.ask("/v1/prices")).text;
@@ -321,7 +321,6 @@ describe("a change of the tier", () => {
   const WARNING = { status: "warn", output: "Price warnings exist; see the staff price list." };
   const TIER = "GET /api/v1/account/tier";
   const SOLD = 3;
-  const usd = (amount: string) => ({ amount, currency: "USD" });
 
   /** Three prices, each with a markup of 50 % and a fixed amount. */
   const retail = (addFixed: string): string => `
@@ -332,11 +331,6 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
 
   const changesOf = async (service: Service): Promise<number> =>
     (await pricesOf(service)).prices.filter(({ changed }) => changed !== undefined).length;
-
-  const healthOf = (service: Service): Promise<unknown> => healthCheck(service, "prices");
-
-  const countEvents = ({ log }: Service, event: string): number =>
-    log.filter((line) => line.includes(`"event":"${event}"`)).length;
 
   describe("the tier", () => {
     let clock: FakeClock;
@@ -368,16 +362,16 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
         await until(() => service.calls(TIER) === calls);
       }
       // In ten minutes with an idle budget, each price is requested once more, whatever the tier.
-      expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 0]);
+      expect([service.calls(PRICING), timesOf(service, "account.tier.changed")]).toEqual([2 * SOLD, 0]);
     });
 
     test("causes an immediate refresh of all prices when it changes, each change is reported, and for a day /health warns without business figures", async () => {
       await untilFirstTier();
-      expect(await healthOf(service)).toEqual({ status: "pass" });
+      expect(await healthCheck(service, "prices")).toEqual({ status: "pass" });
       service.sandbox.control.setTier("demo", "Gold");
       await clock.advance(301_000);
       await untilRefreshed();
-      expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
+      expect([service.calls(PRICING), timesOf(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
       const { prices, warnings } = await pricesOf(service);
       expect(prices[0]).toMatchObject({
         wholesale: usd("18.92"),
@@ -390,12 +384,11 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
       expect(warnings).toEqual(["3 of 3 wholesale prices changed in the last 24 hours."]);
       expect(JSON.stringify(service.log)).not.toContain("Gold");
       await clock.advance(1_000);
-      expect(await healthOf(service)).toEqual(WARNING);
+      expect(await healthCheck(service, "prices")).toEqual(WARNING);
       clock.stepWall(24 * 3_600_000);
-      await until(async () => {
-        await clock.advance(1_000);
-        return isDeepStrictEqual(await healthOf(service), { status: "pass" });
-      }, "the refresh of the prices that are a day old");
+      const isPassing = async () =>
+        isDeepStrictEqual(await healthCheck(service, "prices"), { status: "pass" });
+      await eventually(clock, isPassing, "the refresh of the prices that are a day old");
       expect((await pricesOf(service)).warnings).toEqual([]);
     });
 
@@ -429,7 +422,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
       const { warnings } = await pricesOf(service);
       expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
       await clock.advance(1_000);
-      expect(await healthOf(service)).toEqual(WARNING);
+      expect(await healthCheck(service, "prices")).toEqual(WARNING);
 
       service.sandbox.control.setFault("quote", { fault: "currency-other" });
       await clock.advance(1);
@@ -447,10 +440,7 @@ rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
       expect((await pricesOf(service)).prices.map(({ warning: one }) => one)).toEqual([doubt, doubt, doubt]);
 
       service.sandbox.control.clearFaults();
-      await until(async () => {
-        await clock.advance(5_000);
-        return (await pricesOf(service)).warnings.length === 1;
-      }, "the refresh");
+      await eventually(clock, async () => (await pricesOf(service)).warnings.length === 1, "the refresh");
     }));
 
   const shown = z.object({ price: z.object({ amount: z.string() }).nullable(), stale: z.boolean() });

@@ -1,11 +1,16 @@
-/** `node dist/main.js`: how it starts, or says why it doesn't, what it does while it runs, also when secret files change, what it keeps across restarts, and how it stops. */
+/**
+ * `node dist/main.js`: how it starts, or says why it doesn't, what it does while it runs, also when secret files change, what it keeps across restarts, how it stops,
+ * and that what hostile clients, and a log without a reader, cost is bounded, and others are answered in the meantime.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { Agent } from "node:http";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { z } from "zod";
 import type { Sandbox } from "../../packages/sandbox/src/sandbox.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
@@ -13,9 +18,9 @@ import { startFailure } from "../../src/start-failure.js";
 import { openStream } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { processes } from "../support/processes.js";
-import { exchange } from "../support/raw.js";
+import { exchange, get } from "../support/raw.js";
 import { SMALL_SHOP } from "../support/retail.js";
-import { callsOf, CHECK, PRICING, type Service, startService, until } from "../support/service.js";
+import { asker, callsOf, CHECK, PRICING, type Service, startService, until } from "../support/service.js";
 import type { ServiceProcess } from "../support/service-process.js";
 import { upstreamAt } from "../support/upstream.js";
 import { AVAILABLE } from "../upstream/support/bench.js";
@@ -373,9 +378,9 @@ describe("stopping", () => {
     const service = here.start({ ...env, NODE_ENV: "production", DRAIN_MS: "1500" });
     await service.listening;
     await until(() => callsOf(sandbox) >= 3, "the last startup call");
-    sandbox.control.setBehaviour({ afterMs: 2500 });
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
     const slow = service.ask("/v1/availability?domain=kabul.af");
-    await until(() => callsOf(sandbox, CHECK) === 1, "the call");
+    const call = await hold.caught();
     const ended = service.stop();
     await until(() => service.stdout.some((line) => line.includes('"server.stopping"')), "the stop");
     const ready = await service.ask("/readyz");
@@ -390,9 +395,15 @@ describe("stopping", () => {
       const { status, headers } = await service.ask(path, question);
       expect([path, status, headers["connection"]]).toEqual([path, 200, "close"]);
     }
+    const isRefused = (): Promise<boolean> =>
+      service.ask("/livez").then(
+        () => false,
+        () => true,
+      );
+    await until(isRefused, "the end of the drain");
+    call.release();
     expect(await slow).toMatchObject({ status: 200, body: { status: "available" } });
     expect(await ended).toBe(0);
-    await expect(service.ask("/livez")).rejects.toThrow();
     expect(service.stdout.at(-1)).toContain("server.stopped");
   });
 
@@ -404,7 +415,7 @@ describe("stopping", () => {
     await once(silentRedis, "listening");
     const { port } = z.object({ port: z.int() }).parse(silentRedis.address());
     const { env } = await here.upstream();
-    const service = here.start({ ...env, REDIS_URL: `redis://127.0.0.1:${port}` });
+    const service = here.start({ ...env, REDIS_URL: `redis://127.0.0.1:${port}`, DRAIN_MS: "0" });
     await until(() => isStarting, "the connection to Redis");
     expect(service.stdout.join("\n")).not.toContain("listening");
     expect(await service.stop()).toBe(0);
@@ -443,14 +454,16 @@ test("after a restart the saved prices are shown even if the upstream fails, and
   const stateDir = join(here.folder, "state");
   const savedNames = (): string[] =>
     readdirSync(stateDir).filter((file) => /^name-kinds\..*json$/.test(file));
-  const first = here.start(env);
-  await first.listening;
+  const clock = new FakeClock();
+  const start = (more: Readonly<Record<string, string>> = {}): Promise<Service> =>
+    startService({ clock, at: sandbox, warm: false, env: { ...env, STATE_DIR: stateDir, ...more } });
+  const first = await start();
   await until(() => existsSync(join(stateDir, "prices.json")), "the save of the prices");
   expect(callsOf(sandbox, PRICING)).toBe(2);
   expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
   await until(() => savedNames().length > 0, "the save of the name");
   const before = await first.ask("/v1/prices");
-  expect(await first.stop()).toBe(0);
+  await first.close();
 
   const { key, secret } = sandbox.credential();
   expect(statSync(stateDir).mode & 0o077).toBe(0);
@@ -462,16 +475,153 @@ test("after a restart the saved prices are shown even if the upstream fails, and
   }
 
   sandbox.control.setFault("quote", { fault: "status-500" });
-  const second = here.start({ ...env, QUOTA_COLD_START: "assume-spent" });
-  await second.listening;
+  const second = await start({ QUOTA_COLD_START: "assume-spent" });
   const after = await second.ask("/v1/prices");
   expect([after.status, after.body]).toEqual([200, before.body]);
   expect(after.headers["etag"]).toBe(before.headers["etag"]);
-  // The record of the window was kept as well: the second process knows what the first one spent.
+  // The record of the window was kept as well: the second start knows what the first one spent.
   expect((await second.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
   const items = [{ domain: "gold.af", action: "renewal", years: 1 }];
   expect((await second.ask("/v1/quotes", { method: "POST", body: { items } })).body).toMatchObject({
     code: "upstream_contract",
     detail: expect.stringContaining("premium name"),
+  });
+  await second.close();
+});
+
+const LOGGER = new URL("../../dist/logger.js", import.meta.url).href;
+const MAX_RSS_MB = 600;
+const SPARE_DESCRIPTORS = 100;
+/** More than a connection serves. Node reads a whole packet of them at once, and V8 collects what they leave only later. */
+const REQUESTS = 150;
+const BURST = 600;
+
+/** Memory and descriptors are read from /proc. */
+const onLinux = existsSync("/proc/self/fd") ? describe : describe.skip;
+
+const sockets = new Set<Socket>();
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+});
+
+/** Clients have different addresses, so that they don't share a limit. */
+function open(port: number, localAddress = "127.0.0.2"): Socket {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
+  socket.on("error", () => undefined);
+  sockets.add(socket);
+  return socket;
+}
+
+function rssMbOf({ pid }: ChildProcess): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}
+
+/** Expects that the process uses a bounded amount of memory and descriptors while `during` runs. */
+async function expectBoundedUse({ child }: ServiceProcess, during: () => Promise<void>): Promise<void> {
+  let [rssMb, descriptors] = [0, 0];
+  const sample = (): void => {
+    rssMb = Math.max(rssMb, rssMbOf(child));
+    descriptors = Math.max(descriptors, readdirSync(`/proc/${child.pid}/fd`).length);
+  };
+  const timer = setInterval(sample, 20);
+  try {
+    await during();
+    sample();
+  } finally {
+    clearInterval(timer);
+  }
+  expect(rssMb).toBeLessThan(MAX_RSS_MB);
+  expect(descriptors).toBeLessThan(sockets.size + SPARE_DESCRIPTORS);
+}
+
+/** Three times what is longest: its answers alone would be too much if they were kept. */
+const ROUTES = [
+  ...Array.from({ length: 3 }, () => "/docs/assets/swagger-ui-bundle.js"),
+  "/openapi.json",
+  "/v1/prices",
+  "/v1/availability?domain=google.af",
+  "/v1/availability?domain=-.af",
+  "/livez",
+];
+
+onLinux("a hostile client", () => {
+  test("that opens many connections while the service is busy, never reads, or sends and reads slowly, costs bounded memory and descriptors, and keeps neither others from an answer nor the service from stopping", async () => {
+    const service = here.start({
+      CLIENT_RATE_PER_MINUTE: "1000000000",
+      SHUTDOWN_GRACE_MS: "300",
+      LOG_LEVEL: "error",
+    });
+    const port = await service.listening;
+    // More than Node's default backlog, and as many as the system allows: they wait, and are then served.
+    const clients = Math.min(BURST, Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8")));
+    let [connected, served] = [0, 0];
+    service.child.kill("SIGSTOP");
+    for (let client = 0; client < clients; client += 1) {
+      const socket = open(port, "127.0.0.1").setEncoding("latin1");
+      socket.once("data", (text: string) => {
+        if (text.startsWith("HTTP/1.1 200 ")) served += 1;
+      });
+      socket.once("connect", () => {
+        connected += 1;
+        socket.write(get("/livez"));
+      });
+    }
+    // A dropped connection would be retried, but in vain while the process is stopped.
+    await until(() => connected === clients, "every connection").finally(() => service.child.kill("SIGCONT"));
+    await until(() => served === clients, "every answer");
+
+    const ask = asker(port, new Agent({ keepAlive: false }));
+    expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
+    await expectBoundedUse(service, async () => {
+      for (const path of ROUTES) open(port).pause().write(get(path).repeat(REQUESTS));
+      for (let count = 0; count < 30; count += 1) {
+        open(port).write("GET /livez HTTP/1.1\r\nHost: a\r\nX-");
+        open(port).write(
+          "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 30000\r\n\r\n{",
+        );
+        open(port, `127.0.1.${1 + (count % 4)}`)
+          .pause()
+          .write(get(`/v1/search?q=slow-${count}`, { Accept: "text/event-stream" }));
+      }
+      await until(() =>
+        [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
+      );
+      for (let count = 0; count < 5; count += 1)
+        for (const path of ["/livez", "/v1/availability?domain=google.af"])
+          expect((await ask(path)).status).toBe(200);
+    });
+    expect(await service.stop()).toBe(0);
+    // At this level the log has only what somebody waits for.
+    const events = service.stdout.map((line) => /"event":"([^"]+)"/.exec(line)?.[1]);
+    expect(events).toEqual(["staff.token.created", "server.listening"]);
+  });
+});
+
+onLinux("a log that nobody reads", () => {
+  const LINES = 40_000;
+  /** More than the buffer keeps. */
+  const script = `
+    import { createLog } from ${JSON.stringify(LOGGER)};
+    const log = createLog("info");
+    for (let n = 0; n < ${LINES}; n += 1) {
+      log.info("line", { text: "${"x".repeat(200)}" });
+      if (n % 100 === 0) await new Promise(setImmediate);
+    }
+    process.stderr.write("logged");
+  `;
+
+  test("costs bounded memory, and says how many lines are missing", async () => {
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script]);
+    child.stdout.pause();
+    await once(child.stderr, "data");
+    expect(rssMbOf(child)).toBeLessThan(MAX_RSS_MB);
+    const lines = (await text(child.stdout)).trim().split("\n");
+    const kept = lines.filter((line) => line.includes('"event":"line"')).length;
+    const dropped = lines
+      .map((line) => Number(/"event":"log\.dropped","lines":(\d+)/.exec(line)?.[1] ?? 0))
+      .reduce((sum, missing) => sum + missing, 0);
+    expect([kept < LINES, kept + dropped]).toEqual([true, LINES]);
   });
 });

@@ -65,27 +65,6 @@ describe("a cart", () => {
   });
   afterAll(() => service.close());
 
-  test("is promised exactly as shown: every line that has a price, until validUntil", async () => {
-    const cart = await cartOf(
-      service,
-      { domain: "kabul.af", action: "registration", years: 1 },
-      { domain: "google.af", action: "registration", years: 1 },
-      { domain: "khyber.af", action: "renewal", years: 2 },
-      { domain: "gold.af", action: "registration" },
-    );
-    const { items, exp, iat, currency } = claimsOf(cart.promise);
-    const shown = cart.items.flatMap(({ status: _status, premium: _premium, asOf: _asOf, price, ...line }) =>
-      price ? [{ ...line, price }] : [],
-    );
-    expect(shown.map(({ domain }) => domain)).toEqual(["kabul.af", "khyber.af", "gold.af"]);
-    expect(items).toEqual(shown);
-    expect([currency, iat]).toEqual(["USD", clock.now() / 1000]);
-    expect([new Date(exp * 1000).toISOString(), cart.validUntil]).toEqual([
-      cart.validUntil,
-      new Date(clock.now() + 900_000).toISOString(),
-    ]);
-  });
-
   describe("looked up by staff", () => {
     const read = (id: string) => service.ask(`/v1/staff/promises/${id}`, { headers: bearer("read") });
     const usd = (amount: string) => ({ amount, currency: "USD" });

@@ -183,13 +183,6 @@ describe("with quota to spare", () => {
     }
   });
 
-  test("an invalid query gets an ordinary problem document", async () => {
-    for (const query of ["q=kabul&years=9", ""]) {
-      const headers = { Accept: "text/event-stream" };
-      expect(problemOf(await service.ask(`/v1/search?${query}`, { headers })).code).toBe("invalid_request");
-    }
-  });
-
   test("the log contains neither the searched nor the suggested names", async () => {
     await (await openTo(service, "q=google", { "Last-Event-ID": "zanzibar" })).whole();
     await until(() => service.log.some((line) => line.includes("/v1/search")));

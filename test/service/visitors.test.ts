@@ -4,6 +4,7 @@ import { z } from "zod";
 import { searchShape } from "../../src/wire/visitors.js";
 import { openStream } from "../support/event-stream.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { claimsOf, promiseFault } from "../support/promise.js";
 import { SMALL_SHOP } from "../support/retail.js";
 import {
   CHECK,
@@ -456,7 +457,7 @@ describe("a cart", () => {
   const post = (body: unknown) => service.ask("/v1/quotes", { method: "POST", body });
   const ITEM = { domain: "kabul.af", action: "registration", years: 1 };
 
-  test("gets each price and status, and the total", async () => {
+  test("gets each price and status, and the total; every line that has a price is promised exactly as shown", async () => {
     const answer = await post({
       items: [
         { domain: "KABUL.af", action: "registration", years: 1 },
@@ -485,6 +486,9 @@ describe("a cart", () => {
       promise: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
       validUntil: "2026-03-20T00:15:00.000Z",
     });
+    expect(promiseFault(answer.body)).toBeUndefined();
+    const { promise } = z.object({ promise: z.string() }).parse(answer.body);
+    expect(claimsOf(promise).iat).toBe(Date.parse(NOW) / 1000);
   });
 
   test("with nothing that can be bought gets no total and no promise", async () => {

@@ -1,9 +1,14 @@
 /** A sandbox on the test's clock, and a service in front of it that can be restarted with its saved state. */
-import { writeFileSync } from "node:fs";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type After, type Sandbox, startSandbox } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { type Service, type ServiceOptions, startService, temporaryFolder } from "../support/service.js";
+import {
+  type Service,
+  type ServiceOptions,
+  startService,
+  temporaryFolder,
+  worldOf,
+} from "../support/service.js";
 import { RETAIL, WORLD } from "./shop.js";
 import { upstreamAt } from "../support/upstream.js";
 
@@ -35,11 +40,9 @@ export async function openShop({
   env = upstreamAt,
 }: ShopOptions = {}): Promise<OpenedShop> {
   const folder = temporaryFolder();
-  const configFile = `${folder.path}/world.yaml`;
-  if (world !== null) writeFileSync(configFile, world);
   const after: After = (delayMs, run) => clock.after(delayMs, run);
   const sandbox = await startSandbox({
-    ...(world !== null && { configFile }),
+    config: await worldOf(world ?? undefined),
     rateLimit: { limit, windowMs: MINUTE_MS },
     now: () => clock.monotonic(),
     wall: () => clock.now(),

@@ -13,6 +13,7 @@ import { z } from "zod";
 import type { Clock } from "../../src/clock.js";
 import type { Scope } from "../../src/wire/scopes.js";
 import type { Log, LogFields } from "../../src/logger.js";
+import type { Config as World } from "../../packages/sandbox/src/config.js";
 import type { Sandbox, SandboxOptions } from "../../packages/sandbox/src/sandbox.js";
 import { FakeClock } from "./fake-clock.js";
 import { RETAIL } from "./retail.js";
@@ -134,6 +135,19 @@ function smallCache(): string {
   return readFileSync("config/cache.yaml", "utf8").replaceAll(/entries: \d{3,}/g, "entries: 200");
 }
 
+const worlds = new Map<string, World>();
+
+/** What a sandbox starts with: the shipped world, or this one. Parsing one takes most of a sandbox's start, and few tests have one of their own. */
+export async function worldOf(text = readFileSync("config/sandbox.yaml", "utf8")): Promise<World> {
+  const known = worlds.get(text);
+  if (known !== undefined) return known;
+  const { parseWorld } = await import("../../packages/sandbox/src/config.js");
+  const parsed = parseWorld(text);
+  if (!parsed.ok) throw new Error(parsed.faults.join("\n"));
+  worlds.set(text, parsed.world);
+  return parsed.world;
+}
+
 /** Starts the service in this process. Only its clock and the destination of its log are replaced. */
 export async function startService<C extends Clock>(options: ServiceOptions<C>): Promise<Service> {
   // Only now: half a second would be too long for suites that only want a log or a folder.
@@ -165,7 +179,6 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   const files = {
     ...fileWith("RETAIL_CONFIG", options.retail ?? RETAIL),
     ...fileWith("CACHE_CONFIG", options.cache ?? smallCache()),
-    ...fileWith("SANDBOX_CONFIG", options.world),
   };
   const tokens = Object.entries(STAFF).map(([scope, token]) => `${scope}:${sha256(token)}:${scope}`);
   const env = typeof options.env === "object" ? options.env : {};
@@ -174,7 +187,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   const sandbox =
     options.at ??
     (await startSandbox({
-      configFile: files.SANDBOX_CONFIG,
+      config: await worldOf(options.world),
       rateLimit: { limit, windowMs },
       now: () => clock.monotonic(),
       wall: () => clock.now(),

@@ -113,18 +113,6 @@ describe("a request", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test.each([
-    ["a restart cuts the connection", cutOff],
-    ["a proxy answers", proxysPage(503)],
-  ])("is repeated after a second if the service can't be reached and %s", async (_what, answer) => {
-    answers = [answer, json({ asOf: "now", prices: [] })];
-    const waits: (number | string)[] = [];
-    const onWait = ({ code }: StorefrontProblem, ms: number) => waits.push(code, ms);
-    const list = await createClient({ baseUrl }).prices({}, { onWait });
-    expect(list).toEqual({ asOf: "now", prices: [] });
-    expect(waits).toEqual(["unreachable", 1000]);
-  });
-
   test("isn't repeated if the retry time is too far away or missing", async () => {
     answers = [refusal("61"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
     const client = createClient({ baseUrl });
@@ -280,17 +268,6 @@ describe("a streamed search", () => {
       "complete true",
     ]);
     expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1"]);
-  });
-
-  test("continues if the first reconnect fails, too", async () => {
-    const cut = stream(["retry: 0\n\n", result("a.af", "1")], "cut");
-    answers = [cut, cutOff, stream([result("b.af"), done])];
-    expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
-      "a.af",
-      "b.af",
-      "complete true",
-    ]);
-    expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1", "1"]);
   });
 
   test("reconnects if it falls silent", async () => {

@@ -92,6 +92,57 @@ test("a retry that becomes due while a page is frozen is made when it continues,
   expect(await answer).toEqual({ prices: [] });
 });
 
+/** What a fetch does if the connection is cut before the answer. */
+const cutOff: Answer = () => Promise.reject(new TypeError("fetch failed"));
+
+test.each<[string, Answer]>([
+  ["a restart cuts the connection", cutOff],
+  ["a proxy answers", () => new Response("<h1>Bad", { status: 503 })],
+])("a request is repeated after a second if the service can't be reached and %s", async (_what, lost) => {
+  answers = [lost, () => Response.json({ asOf: "now", prices: [] })];
+  const waits: (number | string)[] = [];
+  const asked = client.prices({}, { onWait: ({ code }, ms) => waits.push(code, ms) });
+  await timers.tickAsync(999);
+  expect([answers.length, waits]).toEqual([1, ["unreachable", 1000]]);
+  await timers.tickAsync(1);
+  expect(await asked).toEqual({ asOf: "now", prices: [] });
+});
+
+test("a streamed search continues if the first reconnect fails, too", async () => {
+  const asked: (string | null)[] = [];
+  const noting =
+    (answer: Answer): Answer =>
+    (init) => {
+      asked.push(new Headers(init?.headers).get("last-event-id"));
+      return answer(init);
+    };
+  const encoder = new TextEncoder();
+  const broken = new ReadableStream({
+    start(controller) {
+      controller.enqueue(encoder.encode('retry: 0\n\nid: 1\nevent: result\ndata: {"domain":"a.af"}\n\n'));
+    },
+    pull(controller) {
+      controller.error(new TypeError("terminated"));
+    },
+  });
+  const headers = { "Content-Type": "text/event-stream" };
+  answers = [
+    noting(() => new Response(broken, { headers })),
+    noting(cutOff),
+    noting(() => new Response('event: done\ndata: {"complete":true}\n\n', { headers })),
+  ];
+  const seen: string[] = [];
+  const ended = (async () => {
+    for await (const { event } of client.searchStream({ q: "a" })) seen.push(event);
+  })();
+  await timers.tickAsync(2_000);
+  await ended;
+  expect([seen, asked]).toEqual([
+    ["result", "done"],
+    [null, "1", "1"],
+  ]);
+});
+
 describe("a cart", () => {
   const item = { domain: "kabul.af", action: "registration" } as const;
   let seen: unknown[];

@@ -1,5 +1,5 @@
 /** The probe against the sandbox, and against an upstream that the sandbox can't play: it reports correctly what it saw, and reveals nothing private. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { createServer } from "node:http";
 import { systemClock } from "../../../src/clock.js";
 import { type Config, readConfig } from "../../../src/config/env.js";
@@ -337,12 +337,13 @@ describe("beside a service, within one budget,", () => {
   let folder: ReturnType<typeof temporaryFolder>;
 
   const LIMIT = 8;
+  const WINDOW_MS = 600;
   /** The probe calls it, and the service without visitors doesn't. */
   const PROBED = "GET /api/v1/domains/{domain}";
 
   beforeEach(async () => {
     folder = temporaryFolder();
-    sandbox = await startSandbox({ rateLimit: { limit: LIMIT, windowMs: 1000 } });
+    sandbox = await startSandbox({ rateLimit: { limit: LIMIT, windowMs: WINDOW_MS } });
   });
   afterEach(async () => {
     await sandbox.close();
@@ -354,7 +355,7 @@ describe("beside a service, within one budget,", () => {
     STATE_DIR: join(folder.path, "state"),
     UPSTREAM_RATE_LIMIT: String(LIMIT),
     UPSTREAM_RATE_HEADROOM: "2",
-    UPSTREAM_RATE_WINDOW_MS: "1000",
+    UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
     ...more,
   });
 
@@ -416,9 +417,12 @@ describe("beside a service, within one budget,", () => {
 
     test("while Redis doesn't answer", async () => {
       await server.kill();
+      const after = systemClock.after.bind(systemClock);
+      const clock = jest.spyOn(systemClock, "after").mockImplementation((ms, run) => after(ms / 10, run));
       const refused = probeLive({ REDIS_URL: server.url });
       await expect(refused).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);
       expect(usage()?.accepted).toBe(0);
+      clock.mockRestore();
     });
   });
 });

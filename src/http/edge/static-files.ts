@@ -30,7 +30,7 @@ export function staticFile(
   content: string | Buffer,
   { status = 200, type, cacheControl }: FileOptions,
 ): StaticFile {
-  const plain = Buffer.from(content);
+  const plain = typeof content === "string" ? Buffer.from(content) : content;
   const compressed = new Map<string, Promise<Buffer>>();
 
   async function bodyIn(coding: keyof typeof CODINGS): Promise<Buffer> {
