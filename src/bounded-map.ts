@@ -5,8 +5,7 @@ export class BoundedMap<K extends string, V extends number | string | object> {
   readonly #entries: LRUCache<K, V>;
 
   constructor(max: number) {
-    // Given as `max`, memory for all of them would be allocated at once.
-    this.#entries = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
+    this.#entries = new LRUCache({ max });
   }
 
   get(key: K): V | undefined {

@@ -25,10 +25,7 @@ export function describeWithBrowser(name: string, suite: () => void): void {
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     ...(CHROMIUM !== null && { executablePath: CHROMIUM }),
-    args: [
-      ...["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-      ...["--renderer-process-limit=1"],
-    ],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--renderer-process-limit=1"],
     timeout: STARTING_MS - 5_000,
   });
 }
