@@ -36,7 +36,8 @@ export async function startWebsite(service: () => string): Promise<Website> {
   };
   const server = createServer((request, response) => {
     const { css } = shown;
-    if (request.url === "/page.css") response.setHeader("content-type", "text/css").end(css);
+    if (request.url?.startsWith("/page.css") === true)
+      response.setHeader("content-type", "text/css").end(css);
     else if (request.url === "/") sendPage(response);
     else response.writeHead(404).end();
   });

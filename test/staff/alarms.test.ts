@@ -130,12 +130,15 @@ async function expectIncident(scene: Scene, recorder: Recorder, incident: Incide
 
 /** Those of each group happen one after another to one service. */
 const GROUPS: Readonly<Record<string, readonly Incident[]>> = {
-  "the registry": [
+  "the registry and the account": [
     incidents.notListening,
     incidents.upstreamLimits,
     incidents.longWaits,
     incidents.upstreamFails,
     incidents.credentialRefused,
+    incidents.unknownProxy,
+    incidents.listFull,
+    incidents.expiresSoon,
   ],
   prices: [
     incidents.badPriceFile,
@@ -146,7 +149,6 @@ const GROUPS: Readonly<Record<string, readonly Incident[]>> = {
   ],
   "missing prices": [incidents.pricesMissing],
   visitors: [incidents.moreVisitorsThanCalls],
-  "the account": [incidents.unknownProxy, incidents.listFull, incidents.expiresSoon],
   "an expired domain": [incidents.pastTheProxy, incidents.balanceLow, incidents.expired],
   Redis: [incidents.redisLost, incidents.redisRefuses],
 };

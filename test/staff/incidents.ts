@@ -90,8 +90,8 @@ export const moreVisitorsThanCalls: Incident = {
   alarm: { kind: "refused", text: /^In the last minute, visitors were asked to try again later/ },
   alerts: { StorefrontVisitorsRefused: 12 },
   env: { UPSTREAM_RATE_LIMIT: "13", QUOTA_MAX_WAIT_MS: "100" },
-  cause: (scene) => crowd(scene, 25),
-  meanwhile: (scene) => crowd(scene, 25),
+  cause: (scene) => crowd(scene, 18),
+  meanwhile: (scene) => crowd(scene, 18),
   cure: ({ clock }) => clock.advance(61_000),
 };
 

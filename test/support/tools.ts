@@ -19,13 +19,18 @@ type Tool = keyof typeof PACKAGES;
 /** Other programs that are as good, and preferred. */
 const PREFERRED: Partial<Readonly<Record<Tool, string>>> = { chromium: "chromium-headless-shell" };
 
+const paths = new Map<Tool, string | null>();
+
 /** The path of the program, or null if it isn't installed. */
 export function pathOf(tool: Tool): string | null {
-  for (const name of [PREFERRED[tool] ?? tool, tool]) {
-    const { status, stdout } = spawnSync("/bin/sh", ["-c", `command -v ${name}`], { encoding: "utf8" });
-    if (status === 0) return stdout.trim();
-  }
-  return null;
+  const known = paths.get(tool);
+  if (known !== undefined) return known;
+  const names = [PREFERRED[tool] ?? tool, tool];
+  const command = names.map((name) => `command -v ${name}`).join(" || ");
+  const { status, stdout } = spawnSync("/bin/sh", ["-c", command], { encoding: "utf8" });
+  const path = status === 0 ? stdout.trim() : null;
+  paths.set(tool, path);
+  return path;
 }
 
 /** Those that `.ci/run` installs: it sets REQUIRE_TOOLS=1, and then tests that need them fail where they are missing. */

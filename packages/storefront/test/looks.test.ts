@@ -53,6 +53,9 @@ const HIDDEN = `(() => {
 const CUT_AROUND = `[...all(".brand, .about h3, .about p, footer p, footer a")]
   .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)`;
 
+/** Waits until the page has been painted. */
+const PAINTED = `new Promise((done) => new PerformanceObserver(() => done()).observe({ type: "paint", buffered: true }))`;
+
 interface Journey {
   readonly look: Look;
   /** What leads to each state. */
@@ -171,7 +174,7 @@ const JOURNEYS: readonly Journey[] = [
         await searchFor(page, "herat");
       },
     },
-    inspected: ["cart, confirmed", "checkout", "cart, with problems"],
+    inspected: ["checkout", "cart, with problems"],
   },
 ];
 
@@ -185,7 +188,7 @@ const SMALL = `[...all("main :is(button, a, select, input, label), #root :is(but
 describeWithBrowser("the storefront", () => {
   const shop = openShop();
 
-  test("speaks three languages, two from right to left with their own digits, and says who runs it", async () => {
+  test("speaks three languages, two from right to left with their own digits, and says who runs it; has a page for unknown addresses that leads back, and a sentence in each language without JavaScript", async () => {
     const at = await shop.start({ retail: RETAIL.replace(/^shop:.*$/m, SHOP) });
     const { page, picture, axe } = await shop.visitor({ ...PHONE, at, colorScheme: "dark" });
     const root = page.locator("html");
@@ -221,6 +224,21 @@ describeWithBrowser("the storefront", () => {
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(PHONE.viewport.width);
     }
     expect(await axe()).toEqual([]);
+
+    await page.locator("#terms-link").click();
+    await page.getByText("There is no page at this address.").waitFor();
+    await picture("missing");
+    expect(await axe()).toEqual([]);
+    await page.getByRole("link", { name: /Home/ }).press("Enter");
+    await page.locator("tbody tr").first().waitFor();
+    const browser = page.context().browser();
+    const context = await browser?.newContext({ ...PHONE, javaScriptEnabled: false });
+    const plain = await context?.newPage();
+    await plain?.goto(shop.service.url);
+    expect(await plain?.locator("noscript p").allInnerTexts()).toHaveLength(3);
+    for (const part of ["#search", ".languages", "footer"])
+      expect(await plain?.locator(part).isVisible()).toBe(false);
+    await context?.close();
   });
 
   test.each(
@@ -244,7 +262,12 @@ describeWithBrowser("the storefront", () => {
       ...size,
       language,
       before: async (page) => {
-        for (const path of ["/v1/prices", "/v1/quotes"]) await page.route(path, late);
+        await page.route("/v1/quotes", late);
+        // Nobody has pressed anything yet, so it only has to be after the page is painted.
+        await page.route("/v1/prices", async (route) => {
+          await page.evaluate(PAINTED);
+          await route.continue();
+        });
         await page.route("/v1/search?*", async (route) => {
           if (route.request().url().includes("only=known") || refused) return late(route);
           refused = true;
@@ -312,26 +335,6 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
     expect(await shown()).toEqual(["3", expect.stringMatching(/^\$.*3 years/)]);
   });
 
-  test("has a page for unknown addresses that leads back to it, and a sentence in each language without JavaScript", async () => {
-    const { page, axe, picture } = await shop.visitor(PHONE);
-    await page.goto("/terms");
-    await page.getByText("There is no page at this address.").waitFor();
-    await picture("missing");
-    expect(await axe()).toEqual([]);
-    await page.getByRole("link", { name: /Home/ }).press("Enter");
-    await page.locator("tbody tr").first().waitFor();
-    const context = await page
-      .context()
-      .browser()
-      ?.newContext({ ...PHONE, javaScriptEnabled: false });
-    const plain = await context?.newPage();
-    await plain?.goto(shop.service.url);
-    expect(await plain?.locator("noscript p").allInnerTexts()).toHaveLength(3);
-    for (const part of ["#search", ".languages", "footer"])
-      expect(await plain?.locator(part).isVisible()).toBe(false);
-    await context?.close();
-  });
-
   const cases = JOURNEYS.flatMap(({ look, states, inspected }) => {
     const looks = [look, ...LOOKS.filter((other) => String(other) !== String(look))];
     return looked(looks).map((seen) => [Object.keys(states).join("; "), ...seen, states, inspected] as const);
@@ -378,10 +381,10 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
     expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
   });
 
-  test("shows what is in the README's picture: a search with a name in the cart", async () => {
-    const { page } = await shop.visitor({ viewport: { width: 620, height: 640 } });
-    await put(page, "kabul.af");
-    expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
-    if (UPDATES) await page.screenshot({ path: `${ROOT}docs/storefront.png` });
-  });
+  if (UPDATES)
+    test("is seen in the README's picture: a search with a name in the cart", async () => {
+      const { page } = await shop.visitor({ viewport: { width: 620, height: 640 } });
+      await put(page, "kabul.af");
+      await page.screenshot({ path: `${ROOT}docs/storefront.png` });
+    });
 });
