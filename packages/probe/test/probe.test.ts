@@ -418,11 +418,10 @@ describe("beside a service, within one budget,", () => {
     test("while Redis doesn't answer", async () => {
       await server.kill();
       const after = systemClock.after.bind(systemClock);
-      const clock = jest.spyOn(systemClock, "after").mockImplementation((ms, run) => after(ms / 10, run));
-      const refused = probeLive({ REDIS_URL: server.url });
+      const faster = jest.spyOn(systemClock, "after").mockImplementation((ms, run) => after(ms / 10, run));
+      const refused = probeLive({ REDIS_URL: server.url }).finally(() => faster.mockRestore());
       await expect(refused).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);
       expect(usage()?.accepted).toBe(0);
-      clock.mockRestore();
     });
   });
 });
